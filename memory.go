@@ -13,7 +13,7 @@ import (
 
 // garbage is how much garbage may gather before it is collected, in percent of what is in use. Most of that are the
 // store's tables in memory, which the collector need not look through, so that collecting often costs little.
-const garbage = 50
+const garbage = 25
 
 // limitMemory gives Go a soft limit of nine tenths of the memory that the process may use, so that the garbage
 // collector works harder before the system ends the process. The rest is for what Go does not count: memory

@@ -217,7 +217,8 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 		}
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Store, Logger: log})
 	}
-	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log, Memory: debug.SetMemoryLimit(-1)})
+	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log,
+		Memory: debug.SetMemoryLimit(-1), Traces: []string{filepath.Base(keyFile(c.Data))}})
 	if errors.Is(err, badgerstore.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w", c.Data, badgerstore.ErrLocked)
 	}

@@ -167,12 +167,12 @@ func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second
 
-// Ready answers an error where the engine cannot serve: its store has stopped writing, or does not answer. It answers
-// store_damaged where only reading goes on.
+// Ready returns an error if the engine cannot serve: its store has stopped writing, or does not answer. The error is
+// store_damaged or too_many_open_files while only reads go on.
 func (e *Engine) Ready(ctx context.Context) error {
 	if f, ok := e.db.Store.(interface{ Failed() error }); ok {
 		if err := f.Failed(); err != nil {
-			if errors.Is(err, store.ErrDamaged) {
+			if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNoDescriptors) {
 				return records.Worded(err)
 			}
 			return err

@@ -1,8 +1,8 @@
 package hostapi
 
-// The ABI is written down once, in this file and in the tables of functions (functions.go, wasi.go, admit.go). The
-// encoder and the decoder use these offsets, host modules are built from those tables, and docs/ABI.md is printed from
-// all.
+// The ABI is defined once, in this file and in the tables of functions (functions.go, wasi.go, admit.go). The encoder
+// and the decoder use these offsets, the host modules are built from those tables, and docs/ABI.md is generated from
+// all of them.
 
 // Version of the ABI that this host speaks. Minor versions only append.
 const (
@@ -17,7 +17,7 @@ const (
 	planMagic    = 0x31504e4d // MNP1
 )
 
-// Names that a guest exports.
+// Names of a guest's exports.
 const (
 	exportMemory     = "memory"
 	exportInitialize = "_initialize"
@@ -26,13 +26,13 @@ const (
 	exportAssemble   = "mneme_assemble"
 )
 
-// Kinds of arena, as in the first argument of mneme_arena.
+// Kinds of arenas, the first argument of mneme_arena.
 const (
 	arenaRequest = 0
 	arenaPlan    = 1
 )
 
-// hookAssemble is the one hook of mneme/1.0, and manifestSection the custom section that declares it.
+// hookAssemble is the only hook of mneme/1.0. manifestSection is the custom section that declares it.
 const (
 	hookAssemble    = "assemble"
 	manifestSection = "mneme.policy"
@@ -68,7 +68,7 @@ const (
 	preambleSize = 112
 )
 
-// flagOlderExist is set in the preamble's flags when messages exist beyond the table.
+// flagOlderExist is set in the preamble's flags if messages exist beyond the table.
 const flagOlderExist = 1
 
 // Offsets in a record.
@@ -145,17 +145,17 @@ const (
 
 	opSize = 32
 
-	maxReason = 200 // bytes of an op's reason
+	maxReason = 200 // of an op's reason, in bytes
 )
 
-// field is one row of a table: what stands at an offset.
+// field is one row of a table: the field at an offset.
 type field struct {
 	at        int
 	typ, name string
 	doc       string
 }
 
-// The rows of the tables. Nothing writes them; they are variables only because Go has no constant slices.
+// The rows of the tables. They are never changed; they are variables only because Go has no constant slices.
 var (
 	preambleFields = []field{
 		{preMagic, "u32", "magic", "`MNM1` (bytes 4D 4E 4D 31)"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tables must tile their structures: each field where the one before it ends, aligned, up to the size.
+// The fields of each table must cover its structure: each begins where the previous one ends, aligned, up to the size.
 func TestTablesTile(t *testing.T) {
 	widths := map[string]int{"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "8 bytes": 8}
 	for name, c := range map[string]struct {

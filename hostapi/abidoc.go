@@ -17,7 +17,7 @@ import (
 //go:embed abi.md.tmpl
 var abiText string
 
-// WriteABI prints the documentation of the ABI from the tables that the host itself is built from.
+// WriteABI writes the documentation of the ABI from the tables that the host itself is built from.
 func WriteABI(w io.Writer) error {
 	t, err := template.New("abi").Parse(abiText)
 	if err != nil {
@@ -94,7 +94,7 @@ func functionTable(functions []hostFunction) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// signatureText is a signature with its parameters named, as in `(ptr i32, len i32) -> i32`.
+// signatureText returns a signature with named parameters, as in `(ptr i32, len i32) -> i32`.
 func signatureText(params []param, results []api.ValueType) string {
 	var names []string
 	for _, p := range params {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Names of the checks that this package makes. Package wasm makes others before.
+// Names of the checks of this package. Package wasm runs others before.
 const (
 	checkMemory   = "memory_pages" // as in package wasm
 	checkManifest = "manifest"
@@ -19,7 +19,7 @@ const (
 	checkStart    = "start_up"
 )
 
-// guestFunction is one function that a guest exports.
+// guestFunction is a function that a guest exports.
 type guestFunction struct {
 	name     string
 	params   []param
@@ -28,7 +28,7 @@ type guestFunction struct {
 	doc      string
 }
 
-// guestFunctions are what mneme/1 asks of a guest, in the order of the documentation.
+// guestFunctions returns the functions that mneme/1 requires of a guest, in the order of the documentation.
 func guestFunctions() []guestFunction {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	return []guestFunction{
@@ -45,7 +45,7 @@ func guestFunctions() []guestFunction {
 	}
 }
 
-// signature is a function's type as a module declares it.
+// signature returns a function's type as a module declares it.
 func signature(params []param, results []api.ValueType) wasm.FuncType {
 	var t wasm.FuncType
 	for _, p := range params {
@@ -61,7 +61,7 @@ func sameType(a, b wasm.FuncType) bool {
 	return slices.Equal(a.Params, b.Params) && slices.Equal(a.Results, b.Results)
 }
 
-// checkImports refuses an import that the host modules do not offer with exactly that signature.
+// checkImports refuses imports that the host modules do not provide with exactly that signature.
 func checkImports(imports []wasm.Import) *plan.Refusal {
 	offered := map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()}
 	for _, i := range imports {
@@ -81,7 +81,7 @@ func checkImports(imports []wasm.Import) *plan.Refusal {
 	return nil
 }
 
-// checkExports refuses a module that does not export what the ABI asks, with exactly those signatures.
+// checkExports refuses a module that does not export what the ABI requires, with exactly those signatures.
 func checkExports(exports []wasm.Export) *plan.Refusal {
 	find := func(name string) (wasm.Export, bool) {
 		at := slices.IndexFunc(exports, func(e wasm.Export) bool { return e.Name == name })

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// What the host adds to a bare call of the engine: the same guest, which does nothing, both ways in one run.
+// What the host adds to a bare call of the engine: the same guest, which does nothing, is called both ways.
 func BenchmarkEmptyPolicy(b *testing.B) {
 	h := newHost(b, Options{NewTimer: systemTimer})
 	c := conversation(mustLoad(b, h, guest{}.build()), nil, 50)
@@ -40,7 +40,7 @@ func BenchmarkEmptyPolicy(b *testing.B) {
 	b.ReportMetric(whole/bare, "x-bare")
 }
 
-// What putting 192 KiB back costs, and what copying all of it would.
+// The cost of restoring 192 KiB, and of copying all of it.
 func BenchmarkRestore(b *testing.B) {
 	h := newHost(b, Options{NewTimer: systemTimer})
 	in := started(b, h, conversation(mustLoad(b, h, guest{}.build()), nil, 50))
@@ -60,7 +60,7 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
-// started is an instance of the call's module, for the small size.
+// started returns an instance of the call's module in the small size.
 func started(b *testing.B, h *Host, c plan.Call) *instance {
 	b.Helper()
 	in, ended := h.instantiate(b.Context(), poolKey{tenant: "bench", module: h.modules.find(c.Tenant, c.Module)})
@@ -70,9 +70,9 @@ func started(b *testing.B, h *Host, c plan.Call) *instance {
 	return in
 }
 
-// One window's worth: every shipped policy once over 50 records, in the sandbox and, in the same run, bare: the same
-// files as TinyGo made them, in one instance each that is never restored, without fuel, slots or time. Request and plan
-// are encoded and decoded either way.
+// One window's work: every built-in policy once over 50 records, in the sandbox and, in the same run, bare: the same
+// modules in one instance each that is never restored, without fuel, slots or time limits. Request and plan are encoded
+// and decoded in both.
 func BenchmarkPipeline(b *testing.B) {
 	h := newHost(b, Options{NewTimer: systemTimer})
 	modules := builtins(b)
@@ -165,7 +165,8 @@ func (p *bare) run(b *testing.B, c plan.Call) {
 	}
 }
 
-// Starting an instance, as the first call of a tenant does and every call of a module that cannot be restored.
+// The cost of starting an instance, which the first call of a tenant does, and every call of a module that cannot be
+// restored.
 func BenchmarkInstantiate(b *testing.B) {
 	h := newHost(b, Options{NewTimer: systemTimer})
 	for name, code := range builtins(b) {

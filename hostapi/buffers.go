@@ -2,20 +2,20 @@ package hostapi
 
 import "sync"
 
-// buffers keeps memories of instances that are gone for new ones of the same size, all zero. Without it, modules that
-// need an instance for each call make garbage as fast as they can.
+// buffers keeps the memories of closed instances, zeroed, for new ones of the same size. Without it, modules that need
+// a new instance for each call would create garbage as fast as they can.
 type buffers struct {
 	mu           sync.Mutex
 	kept         [][]byte // oldest first
 	bytes, limit int
 }
 
-// take gives a zeroed memory of this capacity.
+// take returns a zeroed memory of this capacity.
 func (b *buffers) take(capacity int) []byte {
 	if found := b.find(capacity); found != nil {
 		return found[:capacity]
 	}
-	return make([]byte, capacity) // without the lock, because it takes milliseconds to clear the longest
+	return make([]byte, capacity) // without the lock, because clearing the longest takes milliseconds
 }
 
 func (b *buffers) find(capacity int) []byte {
@@ -30,7 +30,7 @@ func (b *buffers) find(capacity int) []byte {
 	return nil
 }
 
-// put keeps a memory of which all but the used part is zero.
+// put keeps a memory; everything beyond its length is already zero.
 func (b *buffers) put(memory []byte) {
 	zero(memory)
 	b.mu.Lock()
@@ -45,7 +45,7 @@ func (b *buffers) put(memory []byte) {
 	b.bytes += cap(memory)
 }
 
-// clear lets all memories go.
+// clear drops all memories.
 func (b *buffers) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *buffers) remove(i int) {
 	b.kept = b.kept[:len(b.kept)-1]
 }
 
-// zero clears a memory in parts, because the runtime cannot stop a goroutine in the middle of one.
+// zero clears a memory in parts, because the runtime cannot preempt a goroutine while it clears one.
 func zero(memory []byte) {
 	const part = 128 << 10
 	for len(memory) > part {

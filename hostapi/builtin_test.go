@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// builtins are the shipped modules, by file name.
+// builtins returns the shipped modules, by file name.
 func builtins(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("../policies/*/*.wasm")
@@ -27,7 +27,7 @@ func builtins(t testing.TB) map[string][]byte {
 	return modules
 }
 
-// conversation is a call over n records: turns of a question, a tool call, its result and an answer.
+// conversation returns a call with n records: turns of a question, a tool call, its result and an answer.
 func conversation(d plan.Digest, config []plan.ConfigEntry, n int) plan.Call {
 	r := &plan.Request{
 		Strings: []string{"", "main", "search"}, BudgetMessages: 50, BudgetTokens: 8000, Config: config,
@@ -60,7 +60,7 @@ func conversation(d plan.Digest, config []plan.ConfigEntry, n int) plan.Call {
 	return plan.Call{Tenant: "t", Module: d, Request: r, Texts: words}
 }
 
-// Every shipped policy must load, answer windows of all lengths, and answer them alike again.
+// Every shipped policy must load and give plans for windows of all lengths, the same each time.
 func TestBuiltins(t *testing.T) {
 	h := newHost(t, Options{})
 	for name, code := range builtins(t) {

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Run makes one policy call. It always returns an outcome, whatever the guest does. Fuel and time bound the call
-// itself; ctx bounds the wait for a free slot.
+// Run makes one policy call. It always returns an outcome, whatever the guest does. Fuel and time limit the call
+// itself; ctx limits the wait for a free slot.
 //
-// The outcome is StatusUnavailable where the policy is not at fault: the module is not loaded, the request does not fit
-// the largest arena, or a text cannot be read.
+// The outcome is StatusUnavailable if the policy is not at fault: the module is not loaded, the request does not fit
+// into the largest arena, or a text cannot be read.
 func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	m := h.modules.use(call.Tenant, call.Module)
 	if m == nil {
@@ -41,8 +41,8 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	}
 	in.own, in.slot = slot, &in.own
 	out := in.run(&call, l, begun)
-	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
-	// collector busy. Restoring undoes all that a failed call did.
+	// The instance is reused after a failure, too, because making a new one keeps the garbage collector busy. Restoring
+	// undoes everything that a failed call did.
 	if !in.clean || !in.restore() {
 		in.close(ctx)
 		return out
@@ -53,8 +53,8 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 
 func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
 
-// neverServed tells a call that waited too long for a slot from one whose caller gave up. Neither is the policy's
-// fault.
+// neverServed distinguishes a call that waited too long for a slot from one whose caller gave up. Neither is the
+// policy's fault.
 func neverServed(err error) *ending {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return endingf(plan.StatusUnavailable, "no slot became free in time")
@@ -62,11 +62,11 @@ func neverServed(err error) *ending {
 	return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
 }
 
-// againTimes multiplies the time of a call that ended within its time before. Its fuel is what it was.
+// againTimes multiplies the time of a call that ended in time before. Its fuel does not change.
 const againTimes = 20
 
-// run makes the call in a started instance: encode, call, decode, apply. All but the first is on the call's fuel, and
-// all of it on its time, which begins at begun.
+// run makes the call in a started instance: encode, call, decode, apply. All but the first use the call's fuel, and all
+// of them its time, which starts at begun.
 func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome {
 	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
 	in.memory.refused = false
@@ -98,7 +98,7 @@ func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome
 	return out
 }
 
-// apply has the engine carry out the plan.
+// apply lets the engine execute the plan.
 func (in *instance) apply(call *plan.Call, ops []plan.Op) *ending {
 	const doing = "carrying out the plan"
 	err := call.Apply(ops, meter{in})
@@ -125,7 +125,7 @@ func (m meter) Spend(fuel int) error {
 	return nil
 }
 
-// answer reads what mneme_assemble returned.
+// answer decodes what mneme_assemble returned.
 func (in *instance) answer(n int32) ([]plan.Op, *ending) {
 	if n < 0 {
 		if in.failure == "" {

@@ -14,13 +14,13 @@ import (
 
 func sameOutcome(a, b plan.Outcome) bool { return reflect.DeepEqual(a, b) }
 
-// returnsPlan is assemble code that answers a plan laid down as data at planArena.
+// returnsPlan is assemble code that returns a plan stored as data at planArena.
 func returnsPlan(b []byte) guest {
 	return guest{data: []datum{{planArena, b}}, assemble: konst(int32(len(b)))}
 }
 
-// insertU32 is assemble code that answers one INSERT of the four bytes at an address, so that a test sees them. The
-// bytes must be UTF-8.
+// insertU32 is assemble code that returns one INSERT with the four bytes at an address, so that a test can see them.
+// The bytes must be UTF-8.
 func insertU32(before []byte, at int32) guest {
 	b := planBytes("....", opBytes(6, 0, 0, 0, 48, 4))
 	return guest{data: []datum{{planArena, b}}, assemble: cat(before, store(planArena+48, load(at)),
@@ -95,9 +95,9 @@ func TestRequestReachesTheGuest(t *testing.T) {
 	}
 }
 
-// Each guest changes some state, then shows what it found: the second call must find what the first found.
+// Each guest changes some state after showing what it found: the second call must find what the first one found.
 func TestStateDoesNotSurvive(t *testing.T) {
-	const far = 3*65536 - 4 // neither arena
+	const far = 3*65536 - 4 // in neither arena
 	bump := func(get, set []byte) []byte { return cat(get, konst(1), ins(opAdd), set) }
 	shown := func(before, value []byte) guest {
 		b := planBytes("....", opBytes(6, 0, 0, 0, 48, 4))
@@ -109,7 +109,7 @@ func TestStateDoesNotSurvive(t *testing.T) {
 	global.globals = []int32{65}
 	behind := shown(cat(konst(requestArena+65532), load(requestArena+65532), konst(1), ins(opAdd), ins(opStore, 2, 0)),
 		load(requestArena+65532))
-	// Calls the table's entry, then sets it to null: a second call through it would trap.
+	// Call the table's entry, then set it to null: a second call through it would trap.
 	table := shown(cat(konst(0), ins(opIndirect, 0, 0), ins(opDropValue),
 		konst(0), ins(opNull, funcref), ins(opTableSet, 0)), konst(65))
 	table.table = 1
@@ -133,7 +133,7 @@ func TestStateDoesNotSurvive(t *testing.T) {
 	}
 }
 
-// A request leaves nothing behind that a shorter one could see.
+// A shorter request cannot see anything of the previous one.
 func TestRequestsDoNotMix(t *testing.T) {
 	h := newHost(t, Options{})
 	b := planBytes("....", opBytes(6, 0, 0, 0, 48, 4))
@@ -176,7 +176,7 @@ func TestConcurrentCalls(t *testing.T) {
 				}
 				out := h.Run(context.Background(), c)
 				if i%50 == 0 {
-					continue // the large arenas stand elsewhere; only the ending counts
+					continue // the large arenas have other addresses; only the status is compared
 				}
 				if out.Status != plan.StatusOK || out.Ops[0].Text != string(want[:]) {
 					t.Errorf("%+v", out)
@@ -232,7 +232,7 @@ func TestFailuresDoNotSpread(t *testing.T) {
 	}
 }
 
-// The interpreter is another implementation of the same semantics: outcomes must not differ.
+// The interpreter is another implementation of the same semantics: outcomes must be equal.
 func TestInterpreterAgrees(t *testing.T) {
 	compiled, interpreted := newHost(t, Options{}), newHost(t, Options{Interpreter: true})
 	for name, code := range builtins(t) {

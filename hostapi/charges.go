@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// enter counts one host call and notes its name for the words of a failure.
+// enter counts one host call and records the function's name for error messages.
 func (in *instance) enter(function string) {
 	in.function = function
 	if in.hostCalls++; in.hostCalls > in.limits.HostCalls {
@@ -24,7 +24,7 @@ func (in *instance) pull(n int) {
 	}
 }
 
-// write counts bytes that the guest logged or gave as its message.
+// write counts bytes that the guest logged or set as its message.
 func (in *instance) write(n int) {
 	if in.written += n; in.written > in.limits.LogBytes {
 		in.stop(plan.StatusHostQuota, "more than %d bytes of log", in.limits.LogBytes)
@@ -38,16 +38,16 @@ func (in *instance) during() {
 	}
 }
 
-// logLineBytes is what each line counts beside its text, so that empty lines cannot flood a decision.
+// logLineBytes is added to the length of each line, so that empty lines cannot flood a decision.
 const logLineBytes = 16
 
-// How much of a text and of a query score looks at, in bytes.
+// How much of a text and of a query score reads, in bytes.
 const (
 	scoredText  = 16 << 10
 	scoredQuery = 4 << 10
 )
 
-// What a guest may fetch of a record.
+// fetch is what a guest may read of a record.
 type fetch uint8
 
 const (
@@ -56,18 +56,18 @@ const (
 	fetchName
 )
 
-// fetched is what a call fetched last.
+// fetched is what a call read last.
 type fetched struct {
 	what         fetch
 	record, call int32
 	text         []byte
 }
 
-// text is a record's text, or false where the table has no such record.
+// text returns a record's text, or false if the table has no such record.
 func (in *instance) text(record int32) ([]byte, bool) { return in.part(fetchText, record, 0) }
 
-// part is something of a record, or false where there is no such thing. What was fetched last is kept, so that a guest
-// can read it in pieces. Anything else is charged again in full, because the host makes all of it.
+// part returns a part of a record, or false if there is none. The last part is kept, so that a guest can read it in
+// pieces. Any other part is charged in full again, because the host has to make all of it.
 func (in *instance) part(what fetch, record, call int32) ([]byte, bool) {
 	in.during()
 	if record < 0 || int(record) >= len(in.request.Records) || call < 0 {
@@ -100,7 +100,7 @@ func (in *instance) fetch(what fetch, record, call int) ([]byte, bool, error) {
 	return []byte(called.Arguments), ok, err
 }
 
-// copyOut copies a text from an offset into the guest's memory and gives the text's length as a result.
+// copyOut copies a text from an offset into the guest's memory and returns the text's length.
 func (in *instance) copyOut(dst, text []byte, offset int32) uint64 {
 	if int(offset) < len(text) {
 		in.pull(copy(dst, text[offset:]))
@@ -108,7 +108,7 @@ func (in *instance) copyOut(dst, text []byte, offset int32) uint64 {
 	return api.EncodeI32(int32(len(text)))
 }
 
-// bytes is the guest's memory from ptr on, length bytes of it, which the host may write to.
+// bytes returns length bytes of the guest's memory at ptr, for the host to write to.
 func (in *instance) bytes(ptr uint32, length int32) []byte {
 	size := len(in.memory.bytes)
 	if length < 0 {

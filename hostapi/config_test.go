@@ -88,7 +88,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// Any input is refused or gives entries of the declared types, sorted, with every default in place.
+// Any input is refused or gives entries of the declared types, sorted, with every default filled in.
 func FuzzConfig(f *testing.F) {
 	f.Add(`{"depth":5,"note":"x"}`)
 	f.Add(`{"ratio":1e-9,"level":1,"mode":"wait"}`)

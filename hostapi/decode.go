@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// planError says in words for the author what is wrong with a plan: the op by its index, the field by its name in the
-// ABI. quota marks a plan that is well formed but larger than the host allows.
+// planError tells the author what is wrong with a plan: the op by its index, the field by its name in the ABI. quota
+// marks a plan that is well formed but larger than the host allows.
 type planError struct {
 	words string
 	quota bool
@@ -25,13 +25,13 @@ func badOp(index uint32, format string, args ...any) error {
 	return badPlan("op %d: "+format, append([]any{index}, args...)...)
 }
 
-// Reasons repeat from call to call, so short ones are kept. The two bounds keep a hostile guest from filling memory.
+// Reasons repeat from call to call, so short ones are kept. The two limits keep a hostile guest from filling memory.
 const (
 	internLength  = 64
 	internEntries = 256
 )
 
-// reasons interns reason strings, so that a usual plan costs no allocation per op.
+// reasons interns reason strings, so that a usual plan needs no allocation per op.
 type reasons map[string]string
 
 func (r reasons) intern(b []byte) string {
@@ -45,9 +45,9 @@ func (r reasons) intern(b []byte) string {
 	return s
 }
 
-// decode reads a plan and checks its form. The engine judges which records an op may name. maxText bounds the bytes of
-// all inserted and replacing texts together. minor is the version that the module's manifest asks for: a newer op is
-// not for it.
+// decode decodes a plan and checks its form. The engine checks which records an op may name. maxText limits the total
+// size of all inserted and replacing texts. minor is the version in the module's manifest: a module cannot use newer
+// ops.
 func decode(b []byte, minor uint32, maxText int, known reasons) ([]plan.Op, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -127,8 +127,8 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, 
 	return nil
 }
 
-// span returns the length bytes of the plan at an offset, which must be inside it and valid UTF-8. A length of 0 needs
-// no valid offset.
+// span returns length bytes of the plan at an offset, which must be inside it and valid UTF-8. A length of 0 needs no
+// valid offset.
 func span(b []byte, i uint32, name string, at, length uint32) ([]byte, error) {
 	if length == 0 {
 		return nil, nil

@@ -63,7 +63,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		plan []byte
-		want string // words that the author needs
+		want string // what the author must be told
 	}{
 		"short header":       {[]byte("MNP1"), "header"},
 		"magic":              {edit(one(1, 0), 0, 0x314d4e4d), "magic"},
@@ -158,7 +158,7 @@ func TestReasonsAreInterned(t *testing.T) {
 	}
 }
 
-// A plan of any bytes is refused in words or gives ops that hold what the engine relies on.
+// Any bytes are refused with an explanation, or decoded to ops that satisfy what the engine relies on.
 func FuzzDecode(f *testing.F) {
 	f.Add(one(1, 0, 3, 7, 0, 0, 48, 9))
 	f.Add(one(5, 0, 5, 5, 57, 4))

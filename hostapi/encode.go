@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// arenaSize is one of the two sizes that an instance is made for: a small instance restores faster, a large one holds
-// the longest windows.
+// arenaSize is one of the two sizes of an instance: a small instance is restored faster, a large one has room for the
+// longest windows.
 type arenaSize uint8
 
 const (
@@ -18,23 +18,23 @@ const (
 	sizeCount
 )
 
-// request and plan are the bytes asked of mneme_arena.
+// request and plan return the sizes passed to mneme_arena, in bytes.
 func (s arenaSize) request() uint32 { return [sizeCount]uint32{64 << 10, 512 << 10}[s] }
 func (s arenaSize) plan() uint32    { return [sizeCount]uint32{32 << 10, 256 << 10}[s] }
 
-// layout says where the parts of one encoded request stand.
+// layout says where the parts of one encoded request are.
 type layout struct {
 	size    arenaSize
 	tags    bool // the tag list is written
 	config  int
 	strings int
 	tagList int
-	bytes   int // strings' bytes, to the end
+	bytes   int // of the strings, up to the end
 	end     int
-	kept    []bool // where tags are left out: the strings that are written anyway
+	kept    []bool // if tags are left out: the strings that are written anyway
 }
 
-// layoutOf measures a request and picks the smallest arena that holds it. Where even the large one does not, tags are
+// layoutOf measures a request and selects the smallest arena that holds it. If even the large one does not, tags are
 // left out, because they are the only part whose size clients choose freely; records say so (flag 64).
 func layoutOf(r *plan.Request) (layout, error) {
 	l := place(r, true, stringBytes(r.Strings, nil), nil)
@@ -83,7 +83,8 @@ func stringBytes(strings []string, kept []bool) int {
 	return n
 }
 
-// namedBesidesTags marks the strings that the viewer, an agent or a tool names. Without tags, only these are written.
+// namedBesidesTags marks the strings that the viewer, an agent or a tool refers to. Without tags, only these are
+// written.
 func namedBesidesTags(r *plan.Request) []bool {
 	kept := make([]bool, len(r.Strings))
 	mark := func(id uint32) {
@@ -99,8 +100,8 @@ func namedBesidesTags(r *plan.Request) []bool {
 	return kept
 }
 
-// encode writes the request into dst, the request arena in guest memory, and allocates nothing. Every byte of
-// dst[:l.end] is written.
+// encode writes the request into dst, the request arena in guest memory, without allocating. It writes every byte of
+// dst[:l.end].
 func encode(dst []byte, r *plan.Request, l layout) error {
 	dst = dst[:l.end]
 	encodePreamble((*[preambleSize]byte)(dst), r, l)

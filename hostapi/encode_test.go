@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// sampleRequest has a distinct value in every field, so that no two can be swapped unnoticed.
+// sampleRequest has a distinct value in every field, so that swapping two would be noticed.
 func sampleRequest() *plan.Request {
 	return &plan.Request{
 		Records: []plan.Record{{
@@ -30,7 +30,7 @@ func sampleRequest() *plan.Request {
 	}
 }
 
-// The bytes below are written out from ABI.md by hand and share nothing with the encoder's table.
+// The bytes below were written by hand from ABI.md and share nothing with the encoder's table.
 func TestEncodeGolden(t *testing.T) {
 	want := strings.Join([]string{
 		// preamble
@@ -92,7 +92,7 @@ func TestEncodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// withTags is a request of one record whose one tag has the given length, beside an agent's name.
+// withTags is a request with one record that has one tag of the given length, and an agent's name.
 func withTags(length int) *plan.Request {
 	return &plan.Request{
 		Records: []plan.Record{{Agent: 1, TagsAt: 0, TagCount: 1}, {Agent: 1}},
@@ -100,7 +100,7 @@ func withTags(length int) *plan.Request {
 	}
 }
 
-// Everything but the tag's own bytes: preamble, two records, three strings, one tag, the agent's name.
+// Everything except the bytes of the tag: preamble, two records, three strings, one tag, the agent's name.
 const besidesTag = 112 + 2*72 + 3*8 + 4 + 5
 
 func TestLayoutPicksTheSmallestArena(t *testing.T) {
@@ -112,7 +112,7 @@ func TestLayoutPicksTheSmallestArena(t *testing.T) {
 		{65536 - besidesTag, sizeSmall, true},
 		{65536 - besidesTag + 1, sizeLarge, true},
 		{524288 - besidesTag, sizeLarge, true},
-		{524288 - besidesTag + 1, sizeSmall, false}, // without its tags the request is small
+		{524288 - besidesTag + 1, sizeSmall, false}, // without its tags, the request is small
 	} {
 		l, err := layoutOf(withTags(c.tag))
 		if err != nil || l.size != c.size || l.tags != c.tags {
@@ -161,7 +161,7 @@ func TestRequestThatFitsNowhere(t *testing.T) {
 	}
 }
 
-// Whatever the sizes, all parts stand aligned, apart and inside.
+// Whatever the sizes, all parts are aligned, disjoint and inside the arena.
 func FuzzLayout(f *testing.F) {
 	f.Add(uint16(0), uint16(0), uint16(0), uint16(0), uint16(0))
 	f.Add(uint16(50), uint16(4), uint16(10), uint16(3), uint16(20))

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Modules of ABI 1.0 run unchanged: testdata/abi-1.0 holds modules that were built before 1.1, and what a host of 1.0
-// answered when it asked them about the tables of formerCall.
+// Modules of ABI 1.0 run unchanged: testdata/abi-1.0 contains modules that were built before 1.1, and the results that
+// a host of 1.0 got from them for the tables of formerCall.
 
 const formerDir = "../testdata/abi-1.0"
 
-// formerOutcome is one call of a module of 1.0 and how it ended.
+// formerOutcome is one call of a module of 1.0 and its result.
 type formerOutcome struct {
 	Module string
 	Seed   uint64
@@ -35,7 +35,7 @@ func outcomeOf(module string, seed uint64, out plan.Outcome) formerOutcome {
 	return f
 }
 
-// formerCall is a table drawn at random, in the terms of 1.0.
+// formerCall returns a random table that uses only 1.0.
 func formerCall(module string, seed uint64, digest plan.Digest) plan.Call {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	turns := []uint32{3, 12, 40}[seed%3]
@@ -90,7 +90,7 @@ func formerCall(module string, seed uint64, digest plan.Digest) plan.Call {
 	return plan.Call{Tenant: "t", Module: digest, Request: r, Texts: words}
 }
 
-// formerModules are the modules of 1.0 by name, loaded.
+// formerModules loads the modules of 1.0, by name.
 func formerModules(t *testing.T, h *Host) map[string]plan.Digest {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(formerDir, "*.wasm"))
@@ -109,7 +109,7 @@ func formerModules(t *testing.T, h *Host) map[string]plan.Digest {
 	return modules
 }
 
-// What a module of 1.0 answered then it answers now, for the same fuel, whatever 1.1 says beside.
+// A module of 1.0 still returns what it returned then, with the same fuel, whatever 1.1 adds to the request.
 func TestModulesOfTheFormerABI(t *testing.T) {
 	h := newHost(t, Options{})
 	modules := formerModules(t, h)
@@ -135,7 +135,7 @@ func TestModulesOfTheFormerABI(t *testing.T) {
 	}
 }
 
-// newer fills in what only 1.1 says.
+// newer fills in what only 1.1 has.
 func newer(r *plan.Request) {
 	r.OlderTokens, r.MemoryBudget = 1<<40+7, 99
 	for i := range r.Records {

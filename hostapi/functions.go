@@ -14,10 +14,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// hostModule is the name under which the host functions stand.
+// hostModule is the module name of the host functions.
 const hostModule = "mneme"
 
-// hostFunction is one function that a guest may import: its signature, its documentation and its body.
+// hostFunction is a function that a guest may import: its signature, its documentation and its body.
 type hostFunction struct {
 	name    string
 	params  []param
@@ -47,7 +47,7 @@ func (f *hostFunction) paramTypes() []api.ValueType {
 	return types
 }
 
-// mnemeFunctions are the host functions of mneme/1, in the order of the documentation.
+// mnemeFunctions returns the host functions of mneme/1, in the order of the documentation.
 func mnemeFunctions() []hostFunction {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	return []hostFunction{
@@ -70,8 +70,8 @@ func mnemeFunctions() []hostFunction {
 	}
 }
 
-// newRuntime makes the runtime of one module with the host modules that it imports. Modules do not share a runtime,
-// because a runtime keeps the function types of every module that it ever saw; they share machine code through the
+// newRuntime returns the runtime of one module, with the host modules that it imports. Modules do not share a runtime,
+// because a runtime keeps the function types of every module that it ever had; they share machine code through the
 // cache.
 func (h *Host) newRuntime(ctx context.Context, imports []wasm.Import) (wazero.Runtime, error) {
 	r := wazero.NewRuntimeWithConfig(ctx, h.config)
@@ -146,8 +146,8 @@ func hostName(in *instance, stack []uint64) {
 	stack[0] = in.copyOut(dst, name, 0)
 }
 
-// hostScore charges as find does for the text and the query, and for making words of them as tokens does. It looks at
-// no more than a part of either, because it cannot be interrupted.
+// hostScore charges like find for the text and the query, and like tokens for splitting them into words. It reads only
+// a part of either, because it cannot be interrupted.
 func hostScore(in *instance, stack []uint64) {
 	query := in.bytes(uint32(stack[1]), int32(stack[2]))
 	text, ok := in.text(int32(stack[0]))
@@ -172,7 +172,7 @@ func hostTokens(in *instance, stack []uint64) {
 		in.rest()
 		return in.tank.charge(0) != nil
 	})
-	in.spend(0) // where the time was up, the count is not a whole one
+	in.spend(0) // if the time is up, the count is incomplete
 	stack[0] = api.EncodeI32(int32(n))
 }
 

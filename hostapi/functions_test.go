@@ -89,7 +89,7 @@ func TestTextIsCopied(t *testing.T) {
 	}
 }
 
-// Whatever a guest passes, the call ends in words that name the function, and the host goes on.
+// Whatever a guest passes, the call ends with an error that names the function, and the host continues.
 func TestHostFunctionsRefuseBadArguments(t *testing.T) {
 	const end = 3 * 65536
 	for name, c := range map[string]struct {
@@ -165,8 +165,8 @@ func TestHostWorkCostsFuel(t *testing.T) {
 	}
 }
 
-// What is read of a call is charged as a text of that length is, once for reading it in pieces; scoring is charged for
-// making words of text and query, and for no more than it looks at.
+// Reading a part of a call is charged like a text of that length, once if it is read in pieces. Scoring is charged for
+// splitting text and query into words, but only for as much as it reads.
 func TestChargesOfReading(t *testing.T) {
 	cost := func(record string, code ...[]byte) uint64 {
 		h := newHost(t, Options{})
@@ -228,7 +228,7 @@ func TestHostFunctionsBeforeTheCall(t *testing.T) {
 	}
 }
 
-// brokenTexts stands for a store that cannot be read.
+// brokenTexts is a store that cannot be read.
 type brokenTexts struct{ texts }
 
 func (brokenTexts) Text(int) ([]byte, error) { return nil, errors.New("disk gone") }
@@ -241,7 +241,7 @@ func TestFailureOfTheHostIsNotTheGuests(t *testing.T) {
 		!strings.Contains(out.Detail, "disk gone") {
 		t.Errorf("%+v", out)
 	}
-	c.Texts = texts{} // record 0 is in the table but not in the texts: a bug of the host's
+	c.Texts = texts{} // record 0 is in the table but not in the texts: a bug of the host
 	out := h.Run(t.Context(), c)
 	if out.Status != plan.StatusUnavailable || !strings.Contains(out.Detail, "the host failed") {
 		t.Errorf("%+v", out)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 )
 
-// Guests of the tests are assembled here, instruction by instruction, so that each does exactly one thing and no
+// The guests in these tests are assembled instruction by instruction, so that each does exactly one thing and no
 // toolchain is needed.
 
 // Value types and instructions, in their binary form.
@@ -76,7 +76,7 @@ func sleb(v int64) (b []byte) {
 	}
 }
 
-// call pushes the arguments and calls.
+// call pushes the arguments and calls the function.
 func call(f uint32, args ...int32) []byte {
 	var b []byte
 	for _, a := range args {
@@ -85,10 +85,10 @@ func call(f uint32, args ...int32) []byte {
 	return append(b, ins(opCall, f)...)
 }
 
-// grow asks for more memory and forgets the answer.
+// grow requests more memory and drops the result.
 func grow(pages int32) []byte { return cat(konst(pages), ins(opMemoryGrow, 0), ins(opDropValue)) }
 
-// show ends assemble so that the test sees a number: the author's error -1 - n.
+// show ends assemble with a number that the test can see: the author's error -1 - n.
 func show(code []byte) []byte { return cat(konst(-1), code, ins(opSub)) }
 
 // store writes a u32 at a fixed address.
@@ -112,23 +112,23 @@ type datum struct {
 	bytes []byte
 }
 
-// guest is a module to be assembled. Its functions follow its imports in the index space; the ABI's own come first:
-// mneme_abi, mneme_arena, mneme_assemble, then more.
+// guest describes a module to assemble. Its functions follow its imports in the index space; those of the ABI come
+// first: mneme_abi, mneme_arena, mneme_assemble, then more.
 type guest struct {
 	manifest   string
 	imports    []fnImport
 	pages      uint32
 	maxPages   uint32
-	globals    []int32 // mutable i32 globals by start value, not exported
-	table      uint32  // entries of a table whose entry 0 is mneme_abi; 0: no table
+	globals    []int32 // initial values of mutable i32 globals, not exported
+	table      uint32  // entries of a table whose entry 0 is mneme_abi; 0 means no table
 	data       []datum
-	abi        []byte // code; nil: the version of this host
-	arena      []byte // code; nil: requestArena and behind it
-	assemble   []byte // code; nil: an empty plan
-	initialize []byte // code; nil: not exported
+	abi        []byte // code; nil means the version of this host
+	arena      []byte // code; nil means requestArena and after it
+	assemble   []byte // code; nil means an empty plan
+	initialize []byte // code; nil means not exported
 	more       []fn
 	drop       string          // an export to leave out
-	results    map[string]byte // results by function, where they differ
+	results    map[string]byte // results by function, if they differ
 }
 
 const okManifest = `{"abi":"1.0","hooks":["assemble"]}`
@@ -139,7 +139,8 @@ const (
 	planArena    = 131072
 )
 
-// arenaCode answers requestArena for the request and the bytes behind it for the plan, growing for the large size.
+// arenaCode returns requestArena for the request and the bytes after it for the plan, and grows the memory for the
+// large size.
 func arenaCode() []byte {
 	return cat(
 		ins(opLocalGet, 1), konst(65536), ins(opGtU), ins(opIf, void), grow(10), ins(opEnd),
@@ -234,7 +235,7 @@ func (g guest) build() []byte {
 	return cat(module, []byte{0}, vec(cat(vec([]byte("mneme.policy")), []byte(manifest))))
 }
 
-// texts are the texts of a test's records; tokens are counted as words.
+// texts are the texts of a test's records; a token is a word.
 type texts []string
 
 func (t texts) Text(record int) ([]byte, error) { return []byte(t[record]), nil }
@@ -247,7 +248,7 @@ func (t texts) Call(record, call int) (plan.Called, bool, error) {
 	return plan.Called{Name: "tool", Arguments: `{"of":"` + t[record] + `"}`}, call == 0, nil
 }
 
-// Score is the count of the words that the text has and the query too.
+// Score counts the words of the query that the text contains.
 func (t texts) Score(text, query []byte) int {
 	n := 0
 	for _, w := range strings.Fields(string(text)) {
@@ -266,7 +267,7 @@ func newHost(t testing.TB, o Options) *Host {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	o.Limits.CompileTime = time.Minute // a binary that looks for races compiles ten times as slowly
+	o.Limits.CompileTime = time.Minute // with the race detector, compiling takes ten times as long
 	if o.NewTimer == nil {
 		o.NewTimer = stoppedTimer // the machine may be busy with other tests
 	}
@@ -292,7 +293,7 @@ func mustLoad(t testing.TB, h *Host, code []byte) plan.Digest {
 	return m.Digest
 }
 
-// runGuest loads a guest into a fresh host and calls it once over two records, `hello world` and `second`.
+// runGuest loads a guest into a new host and calls it once with two records, `hello world` and `second`.
 func runGuest(t *testing.T, o Options, g guest) plan.Outcome {
 	t.Helper()
 	h := newHost(t, o)
@@ -307,7 +308,7 @@ func twoRecords(d plan.Digest) plan.Call {
 	}
 }
 
-// planBytes is a plan of the ops given, each as its 32 bytes, with texts behind them.
+// planBytes returns a plan of the given ops, each as its 32 bytes, followed by texts.
 func planBytes(texts string, ops ...[]byte) []byte {
 	b := []byte("MNP1")
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(ops)))
@@ -316,7 +317,7 @@ func planBytes(texts string, ops ...[]byte) []byte {
 	return append(cat(append([][]byte{b}, ops...)...), texts...)
 }
 
-// opBytes is one op: code and template, then the u32 fields from `first` on.
+// opBytes returns one op: code and template, then the u32 fields from `first` on.
 func opBytes(code, template byte, words ...uint32) []byte {
 	b := []byte{code, template, 0, 0}
 	for _, w := range words {

@@ -1,10 +1,10 @@
-// Package hostapi is the sandbox that runs all policies, built in or uploaded. It admits modules, instruments and
-// compiles them, keeps instances of them, and runs one call at a time in each instance. A call depends on the request,
-// the module and its config alone: after each call the instance's memory is put back. The ABI is mneme/1, which
-// docs/ABI.md prints.
+// Package hostapi is the sandbox that runs all policies, built-in or uploaded. It admits modules, instruments and
+// compiles them, keeps instances of them, and runs one call at a time in each instance. A call depends only on the
+// request, the module and its config: after each call the instance's memory is restored. The ABI is mneme/1, documented
+// in docs/ABI.md.
 //
 // A module passes through the files in this order: load.go, instrument.go, admit.go, package compiler, modules.go,
-// weight.go, instance.go, pool.go, call.go. limits.go lists its limits; tank.go and memory.go enforce them.
+// weight.go, instance.go, pool.go, call.go. limits.go lists the limits; tank.go and memory.go enforce them.
 package hostapi
 
 import (
@@ -19,13 +19,13 @@ import (
 
 // Options of a Host. Compiler or Interpreter must be set.
 type Options struct {
-	Limits   Limits   // zero: DefaultLimits
+	Limits   Limits   // zero means DefaultLimits
 	Compiler []string // a program and its first arguments, which start a child that calls compiler.Main
-	CacheDir string   // keeps machine code, for this process alone; empty: until Close only
-	// run without compiling: slow, for tests to compare with, and not with a running timer
+	CacheDir string   // keeps machine code, for this process only; empty means until Close
+	// run without compiling: slow, only for comparisons in tests, and not with a running timer
 	Interpreter bool
-	NewTimer    func(func()) Timer // makes a timer that does not run yet; nil: the system's
-	Clock       func() time.Time   // tells how long calls take; nil: the system's
+	NewTimer    func(func()) Timer // returns a stopped timer; nil means the system's
+	Clock       func() time.Time   // measures how long calls take; nil means the system's
 }
 
 // Host runs policies. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type Host struct {
 	newTimer func(func()) Timer
 	clock    func() time.Time
 	config   wazero.RuntimeConfig
-	compiler *compiler.Compiler // nil: the interpreter
+	compiler *compiler.Compiler // nil if the interpreter is used
 	compiles *admission.Gate
 	calls    *admission.Gate
 	modules  *modules
@@ -43,7 +43,7 @@ type Host struct {
 	buffers  buffers
 }
 
-// New starts a host without modules. Close it.
+// New starts a host without modules. It must be closed.
 func New(o Options) (*Host, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
@@ -82,7 +82,7 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close ends the host with all its modules and instances. No call may be running.
+// Close closes the host with all its modules and instances. No call may be running.
 func (h *Host) Close(ctx context.Context) error {
 	h.sweeper.Stop()
 	h.modules.close()

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// What an attack costs others: while one tenant uploads or calls a hostile module without a pause, a heartbeat notes
-// its longest gap and a neighbour the p99 of a usual call. x-p99 is against the same run without the attack, x-usual
-// against the same tenant calling a usual policy without a pause: what it may do to others anyway. docs/SANDBOX.md says
-// how to run it and what was found.
+// What an attack costs others: while one tenant continuously uploads or calls a hostile module, a heartbeat records its
+// longest gap, and a neighbour the p99 of a usual call. x-p99 is relative to the same run without the attack, and
+// x-usual to the same tenant continuously calling a usual policy, which it is allowed to do. docs/SANDBOX.md says how
+// to run it and shows the results.
 func BenchmarkNeighbours(b *testing.B) {
 	heap := make([]byte, serverHeap)
 	h := newHost(b, Options{})
@@ -26,7 +26,7 @@ func BenchmarkNeighbours(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			attackers := []func(context.Context){quiet, usual, rush(b)}
 			var seen [3]observation
-			for b.Loop() { // in turns, so that what else the machine does meets all alike
+			for b.Loop() { // alternating, so that other load on the machine affects all alike
 				for i, attacker := range attackers {
 					seen[i] = seen[i].and(observe(h, neighbour, attacker))
 				}
@@ -54,11 +54,11 @@ func BenchmarkNeighbours(b *testing.B) {
 	runtime.KeepAlive(heap)
 }
 
-// serverHeap is about what the vocabularies of a server's tokenizers take: with next to no heap, the garbage collector
+// serverHeap is roughly the size of the vocabularies of a server's tokenizers: with a tiny heap, the garbage collector
 // would run all the time, whatever is allocated.
 const serverHeap = 128 << 20
 
-// usualCall is the shipped policy that does most, over a usual window.
+// usualCall is the most expensive built-in policy over a usual window.
 func usualCall(b *testing.B, h *Host, tenant string) plan.Call {
 	m, err := h.Load(b.Context(), "", builtins(b)["tool-pair-trim.wasm"])
 	if err != nil {
@@ -82,8 +82,8 @@ func calling(h *Host, c plan.Call) func(context.Context) {
 	}
 }
 
-// rush is what an attacker does until told to stop: uploads where the module is refused, else calls with as many
-// records as a request may have.
+// rush repeats an attack until told to stop: it uploads the module if that is refused, and otherwise calls it with as
+// many records as a request may have.
 func rush(b *testing.B, h *Host, a hostile.Attack) func(context.Context) {
 	code := a.Build()
 	if a.Check != "" {
@@ -104,7 +104,7 @@ func rush(b *testing.B, h *Host, a hostile.Attack) func(context.Context) {
 // neighbour's call in microseconds.
 type observation struct{ gap, p99 float64 }
 
-// and takes the quieter of two runs: what else the machine does only ever adds, and an attack happens many times in
+// and returns the quieter of two runs: other load on the machine only ever adds, and an attack happens many times in
 // each. The zero observation is none.
 func (o observation) and(p observation) observation {
 	if o == (observation{}) {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// Every limit stands in docs/SANDBOX.md with the number that the code has, and no other does.
+// docs/SANDBOX.md lists every limit with the number in the code, and no others.
 func TestSandboxDocHasTheLimits(t *testing.T) {
 	doc := sandboxDoc(t)
 	documented := map[string]string{}
@@ -33,7 +33,7 @@ func TestSandboxDocHasTheLimits(t *testing.T) {
 			want[name] = fmt.Sprint(limits.Field(i).Interface())
 		}
 	}
-	// What is counted before compiling shows its limit with what was found in a module that passed.
+	// Limits that are checked before compiling are listed with what was found in a module that passed.
 	prepared, err := newHost(t, Options{Interpreter: true}).prepare(guest{}.build())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestSandboxDocHasTheLimits(t *testing.T) {
 	}
 }
 
-// Every attack that the document names is one that the tests make.
+// The tests make every attack that the document names.
 func TestSandboxDocNamesRealAttacks(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| ([a-z0-9_-]+) \| [0-9]`).FindAllStringSubmatch(sandboxDoc(t), -1)
 	if len(rows) == 0 {

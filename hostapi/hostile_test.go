@@ -19,7 +19,7 @@ import (
 
 const hostileFolder = "../testdata/hostile/modules"
 
-// attackRequest is the request that the attacks' outcomes are noted for.
+// attackRequest is the request for which the outcomes of the attacks were recorded.
 func attackRequest(d plan.Digest, n int) plan.Call {
 	c := conversation(d, nil, n)
 	c.Tenant = "attacker"
@@ -33,7 +33,7 @@ func attackRequest(d plan.Digest, n int) plan.Call {
 	return c
 }
 
-// finish does the engine's part with a call's ops: it applies them and proves the law.
+// finish does the engine's part with a call's ops: it applies them and runs the validity check.
 func finish(c plan.Call, out plan.Outcome) (status plan.Status, words string, violation *plan.Violation, err error) {
 	if out.Status != plan.StatusOK {
 		return out.Status, out.Detail, nil, nil
@@ -53,7 +53,7 @@ func finish(c plan.Call, out plan.Outcome) (status plan.Status, words string, vi
 	return plan.StatusOK, "", law.Check(items, applied.Items), nil
 }
 
-// wordSource counts words for tokens.
+// wordSource counts words as tokens.
 type wordSource struct{ plan.Texts }
 
 func (s wordSource) RowText(row int32) (string, error) {
@@ -87,7 +87,7 @@ func (s wordSource) Truncated(it *plan.Item, tokens int, note string) (string, u
 	return text, uint32(len(strings.Fields(text))), err
 }
 
-// never is a timer that does not run down: fuel alone must decide, on the slowest machine.
+// never is a timer that never expires: only fuel must decide, on the slowest machine.
 type never struct{}
 
 func (never) Reset(time.Duration) bool { return true }
@@ -95,10 +95,10 @@ func (never) Stop() bool               { return true }
 
 func stoppedTimer(func()) Timer { return never{} }
 
-// StoppedTimer lets the tests outside the package leave it to fuel alone when a call ends.
+// StoppedTimer lets tests outside the package run with only fuel limiting a call.
 func StoppedTimer(f func()) Timer { return stoppedTimer(f) }
 
-// Every attack ends as it is noted, the same way each time and at the same price, and its host serves others as ever.
+// Every attack ends as recorded, the same way and at the same price each time, and its host continues to serve others.
 func TestAttacks(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	good := conversation(mustLoad(t, h, returnsPlan(planBytes("code", opBytes(1, 0, 0, 0, 0, 0, 48, 4))).build()), nil,
@@ -156,7 +156,7 @@ func attack(t *testing.T, h *Host, a hostile.Attack, d plan.Digest) {
 	}
 }
 
-// What only just may be compiled is, and runs.
+// A module that is just below the limits is compiled and runs.
 func TestHeavyModule(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	if out := h.Run(t.Context(), attackRequest(mustLoad(t, h, hostile.Heavy(1)), 2)); out.Status != plan.StatusOK {
@@ -164,7 +164,7 @@ func TestHeavyModule(t *testing.T) {
 	}
 }
 
-// What is committed is what the source builds, and nothing else.
+// The committed modules are what the sources build, and there are no others.
 func TestAttacksAreCommitted(t *testing.T) {
 	stray, err := filepath.Glob(hostileFolder + "/*")
 	if err != nil {
@@ -194,7 +194,8 @@ func TestAttacksAreCommitted(t *testing.T) {
 	}
 }
 
-// Whoever keeps state finds none: not in the same session, nor in another, nor as another tenant, nor after others.
+// Modules that try to keep state find none: not in the same session, nor in another one, nor as another tenant, nor
+// after others.
 func TestKeepersFindNothing(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	for _, a := range hostile.Keepers() {
@@ -202,7 +203,7 @@ func TestKeepersFindNothing(t *testing.T) {
 			d := mustLoad(t, h, a.Build())
 			want := map[int]plan.Outcome{}
 			for i := range 24 {
-				n := []int{2, hostile.Records, 1200}[i%3] // other sessions; the last in the larger arenas
+				n := []int{2, hostile.Records, 1200}[i%3] // other sessions; the last one in the larger arenas
 				c := attackRequest(d, n)
 				c.Tenant = fmt.Sprint("tenant", i/6%2)
 				out := h.Run(t.Context(), c)
@@ -221,7 +222,7 @@ func TestKeepersFindNothing(t *testing.T) {
 	}
 }
 
-// Whoever behaves on small requests only is stopped on the first large one, and is served again on small ones.
+// A module that behaves only for small requests is stopped at the first large one, and is still called for small ones.
 func TestSleepers(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	for _, a := range hostile.Sleepers() {

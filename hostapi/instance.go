@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// instance is a copy of a module with its own memory. One goroutine uses it at a time.
+// instance is an instance of a module with its own memory. One goroutine uses it at a time.
 type instance struct {
 	key      poolKey
 	limits   *Limits
@@ -28,20 +28,20 @@ type instance struct {
 	tank     *tank
 	assemble api.Function
 	calls    callStack       // of assemble
-	ctx      context.Context // carries the instance to the host functions
+	ctx      context.Context // passes the instance to the host functions
 	stack    [4]uint64       // arguments and result of a call
 	requests uint32          // address of the request arena
 	plans    uint32          // address of the plan arena
 	reasons  reasons
-	slot     *slot // of the call that runs; nil: none is needed
-	own      slot  // for slot
+	slot     *slot // of the running call; nil if none is needed
+	own      slot  // storage for slot
 	usage
 
-	idle         int       // footprint while it waits for its next call
-	sweep        int       // the pool's sweeps when it began to wait
+	idle         int       // footprint while it is idle
+	sweep        int       // the number of the pool's sweeps when it became idle
 	newer, older *instance // neighbours among all idle instances
-	above, below *instance // neighbours among the idle instances of its key
-	shelf        *shelf    // of its key; nil: it was never idle
+	above, below *instance // neighbours among the idle instances with its key
+	shelf        *shelf    // of its key; nil if it was never idle
 }
 
 // usage is the state of one call. It is reset for each call.
@@ -56,7 +56,7 @@ type usage struct {
 	dirty                      dirty // what the host has written to, and may have
 
 	log     []plan.LogLine
-	clean   bool   // the call ended within its time
+	clean   bool   // the call ended in time
 	failure string // the author's message
 	printed []byte // what the language runtime wrote to stderr
 	ended   *ending
@@ -77,7 +77,7 @@ func endingf(status plan.Status, format string, args ...any) *ending {
 // in adds the function in which the call ended.
 func (e *ending) in(function string) *ending { return &ending{e.status, function + ": " + e.detail} }
 
-// stop ends the running call from inside a host function. It unwinds through the guest and does not return.
+// stop ends the running call from inside a host function. It unwinds the guest's stack and does not return.
 func (in *instance) stop(status plan.Status, format string, args ...any) {
 	in.stopAs(endingf(status, format, args...))
 }
@@ -94,11 +94,11 @@ func (in *instance) spend(n int) {
 	}
 }
 
-// instanceKey finds the instance in the context of a host call.
+// instanceKey is the context key of the instance in a host call.
 type instanceKey struct{}
 
-// instanceContext carries an instance. Unlike context.WithValue it costs one allocation for an instance, not for a
-// call.
+// instanceContext is a context with an instance. Unlike context.WithValue, it needs one allocation per instance, not
+// per call.
 type instanceContext struct {
 	context.Context
 	in *instance
@@ -113,8 +113,8 @@ func (c *instanceContext) Value(key any) any {
 
 func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{}).(*instance) }
 
-// instantiate makes an instance and starts it: memory and data, _initialize, then the arenas. A failure has a status
-// and words like that of a call, and leaves nothing behind.
+// instantiate creates an instance and starts it: memory and data, _initialize, then the arenas. On failure it returns a
+// status and a text like that of a call, and leaves nothing behind.
 func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, failed *ending) {
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
@@ -144,7 +144,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	if in.cards, _ = guest.ExportedGlobal(wasm.CardsExport).(api.MutableGlobal); in.cards == nil {
 		return nil, endingf(plan.StatusUnavailable, "the module has no global %s", wasm.CardsExport)
 	}
-	if failed := in.begin(); failed != nil {
+	if failed := in.initialize(); failed != nil {
 		return nil, failed
 	}
 	for _, name := range key.module.globals {
@@ -155,14 +155,14 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 		in.globals = append(in.globals, global)
 	}
 	in.export()
-	if failed := in.settle(); failed != nil {
+	if failed := in.matchSnapshot(); failed != nil {
 		return nil, failed
 	}
 	return in, nil
 }
 
-// begin runs _initialize and takes the arenas, with the fuel of a start.
-func (in *instance) begin() *ending {
+// initialize runs _initialize and takes the arenas, with the fuel of a start.
+func (in *instance) initialize() *ending {
 	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime, in.tank.clock())
 	defer in.tank.end()
 	if start := in.guest.ExportedFunction(exportInitialize); start != nil {
@@ -173,7 +173,7 @@ func (in *instance) begin() *ending {
 	return in.takeArenas()
 }
 
-// takeArenas asks the guest for the two areas and checks them.
+// takeArenas requests the two areas from the guest and checks them.
 func (in *instance) takeArenas() *ending {
 	arena := in.guest.ExportedFunction(exportArena)
 	sizes := [...]uint32{arenaRequest: in.key.size.request(), arenaPlan: in.key.size.plan()}
@@ -203,9 +203,9 @@ func (in *instance) takeArenas() *ending {
 	return nil
 }
 
-// settle takes the snapshot of the first started instance, and compares every later one with it: a policy whose
-// instances start differently would not answer the same call with the same plan.
-func (in *instance) settle() *ending {
+// matchSnapshot takes the snapshot of the first started instance, and compares every later one with it: a policy whose
+// instances start differently would not always return the same plan for the same call.
+func (in *instance) matchSnapshot() *ending {
 	globals := make([]uint64, len(in.globals))
 	for i, g := range in.globals {
 		globals[i] = g.Get()
@@ -223,10 +223,11 @@ func (in *instance) settle() *ending {
 	return nil
 }
 
-// restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
+// restore resets the instance to its snapshot. If it returns false, that was impossible, and the instance must be
+// closed.
 func (in *instance) restore() bool {
 	changed := in.changed()
-	in.usage, in.slot, in.own = usage{}, nil, slot{} // so that nothing of the call stays in memory, nor of its request
+	in.usage, in.slot, in.own = usage{}, nil, slot{} // so that nothing of the call or of its request stays in memory
 	in.trimStack()
 	if !in.key.module.restorable || !in.start.restore(in.memory.bytes, changed) {
 		return false
@@ -237,7 +238,7 @@ func (in *instance) restore() bool {
 	return true
 }
 
-// changed is what the call may have changed of the memory: what the guest and the host have marked.
+// changed returns what the call may have changed of the memory: what the guest and the host have marked.
 func (in *instance) changed() dirty {
 	d := in.dirty
 	if d.cards |= in.cards.Get(); !in.key.module.marks {
@@ -250,11 +251,11 @@ func (in *instance) close(ctx context.Context) {
 	if in.tank != nil {
 		in.tank.close()
 	}
-	// An error changes nothing: the instance holds nothing but memory.
+	// An error does not matter: the instance holds nothing but memory.
 	_ = in.guest.Close(ctx)
 }
 
-// explain turns an error of a guest function into how the call ended.
+// explain converts an error of a guest function to how the call ended.
 func (in *instance) explain(function string, err error) *ending {
 	if in.ended != nil {
 		return in.withPrinted(in.ended)

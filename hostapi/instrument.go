@@ -8,15 +8,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// pageBytes is the unit in which WebAssembly counts memory, and maxPages the most that it can count.
+// pageBytes is WebAssembly's unit of memory. maxPages is the largest possible number of pages.
 const (
 	pageBytes = 64 << 10
 	maxPages  = 1 << 16
 )
 
-// prepare checks a module and rewrites it so that it counts its own fuel. The rewritten module does not bound its
-// memory; the host's allocator does, so that a trap after refused growth can be told from any other trap, and so that
-// refills reach it.
+// prepare checks a module and rewrites it so that it counts its own fuel. The rewritten module does not limit its
+// memory. The host's allocator does, so that a trap after refused growth can be distinguished from other traps, and so
+// that it sees refills.
 func (h *Host) prepare(code []byte) (*wasm.Prepared, error) {
 	limits := wasm.DefaultLimits()
 	limits.MemoryPages = maxPages

@@ -15,13 +15,13 @@ import (
 )
 
 // Load admits, instruments and compiles a module and starts it once in each arena size; after that, Run can call it.
-// Loading the same bytes again is cheap while the module is in memory; one that was not used for long is unloaded. The
-// error is a *plan.Refusal where the module is at fault, and a refused module leaves nothing behind.
+// Loading the same bytes again is cheap while the module is in memory; modules that were not used for long are
+// unloaded. The error is a *plan.Refusal if the module is at fault, and a refused module leaves nothing behind.
 //
-// Tenants share no module but those of tenant "", which come with Mneme: how long an upload takes must not tell whether
+// Tenants share only the modules of tenant "", which come with Mneme: the duration of an upload must not reveal whether
 // another tenant has the same bytes.
 //
-// The work counts against the tenant: compiling takes one of Limits.Compiles, all else one of Limits.Calls.
+// The work counts against the tenant: compiling takes one of Limits.Compiles, and everything else one of Limits.Calls.
 func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
 	digest := plan.Digest(sha256.Sum256(code))
 	if m := h.modules.use(tenant, digest); m != nil {
@@ -56,7 +56,7 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 // Refuse unloads a module of a tenant that failed a check after it was loaded, and removes its machine code.
 func (h *Host) Refuse(tenant string, digest plan.Digest) { h.modules.refuse(moduleKey{tenant, digest}) }
 
-// share does work for a tenant in one of the slots of calls.
+// share does work for a tenant in one of the slots for calls.
 func (h *Host) share(ctx context.Context, tenant string, work func(context.Context) error) error {
 	slot, err := h.enter(ctx, tenant)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Host) share(ctx context.Context, tenant string, work func(context.Conte
 // Loaded reports whether a module is in memory, so that Run can call it for a tenant without Load.
 func (h *Host) Loaded(tenant string, digest plan.Digest) bool { return h.modules.has(tenant, digest) }
 
-// admit puts a module through all checks that come before compiling.
+// admit runs all checks of a module that come before compiling.
 func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 	prepared, err := h.prepare(code)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 	return prepared, nil
 }
 
-// ownedBy adds a custom section to a tenant's module, so that its machine code is made and kept for this tenant alone.
+// ownedBy adds a custom section to a tenant's module, so that its machine code is made and kept for this tenant only.
 func ownedBy(tenant string, code []byte) []byte {
 	if tenant == "" {
 		return code
@@ -122,7 +122,7 @@ func ownedBy(tenant string, code []byte) []byte {
 	return append(append(code, name...), sum[:]...)
 }
 
-// compile gives a module its machine code, from the cache or made now.
+// compile sets the machine code of a module, either from the cache or newly made.
 func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) {
 	if h.compiler == nil {
 		m.code, err = interpret(ctx, m.runtime, code)
@@ -140,7 +140,7 @@ func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) 
 	return err
 }
 
-// interpret makes a module ready for the interpreter, which is quick, so that nothing bounds it.
+// interpret prepares a module for the interpreter. This is fast, so it needs no limits.
 func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Code, error) {
 	m, err := r.CompileModule(ctx, code)
 	if err != nil {
@@ -149,7 +149,7 @@ func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Co
 	return &compiler.Code{Module: m}, nil
 }
 
-// make compiles in a child process, unless another call did while this tenant waited for its turn.
+// make compiles in a child process, unless another call did so while this tenant waited for its turn.
 func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 	if err := h.compiles.Enter(ctx, tenant); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 	return h.compiler.Compile(ctx, code)
 }
 
-// cached loads machine code that was made before. It is nil where there is none.
+// cached loads machine code that was made before; nil if there is none.
 func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *compiler.Code, err error) {
 	err = h.share(ctx, m.tenant, func(ctx context.Context) (err error) {
 		loaded, err = h.compiler.Load(ctx, m.runtime, code)
@@ -170,7 +170,7 @@ func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *comp
 	return loaded, err
 }
 
-// tryOut starts the module once in each size and asks its version.
+// tryOut starts the module once in each size and asks for its version.
 func (h *Host) tryOut(ctx context.Context, m *module) error {
 	for size := range sizeCount {
 		in, ended := h.instantiate(ctx, poolKey{module: m, size: size})
@@ -190,7 +190,7 @@ func (h *Host) tryOut(ctx context.Context, m *module) error {
 	return nil
 }
 
-// checkVersion asks the guest for the ABI that it speaks.
+// checkVersion asks the guest for its ABI version.
 func (in *instance) checkVersion() *ending {
 	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime, in.tank.clock())
 	defer in.tank.end()

@@ -104,7 +104,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// No cut or flipped module may do more than be refused, or behave.
+// A truncated or corrupted module is either refused or behaves.
 func TestDamagedModules(t *testing.T) {
 	h := newHost(t, Options{})
 	code := returnsPlan(planBytes("code", opBytes(1, 0, 0, 1, 0, 0, 48, 4))).build()
@@ -129,7 +129,7 @@ func TestDamagedModules(t *testing.T) {
 	}
 }
 
-// Machine code that one host leaves in its folder serves the next, which need not compile.
+// Machine code that one host leaves in its directory is used by the next one, which need not compile.
 func TestCacheDir(t *testing.T) {
 	dir, code := t.TempDir(), guest{}.build()
 	for _, compiler := range [][]string{nil, {"false"}} {
@@ -140,7 +140,7 @@ func TestCacheDir(t *testing.T) {
 	}
 }
 
-// Instances that start differently would answer one call in two ways, so the second is not used.
+// Instances that start differently would give different results for one call, so the second is not used.
 func TestSnapshotTellsInstancesApart(t *testing.T) {
 	memory := make([]byte, 2*pageBytes)
 	memory[5000] = 1
@@ -161,7 +161,7 @@ func TestSnapshotTellsInstancesApart(t *testing.T) {
 	}
 }
 
-// A module without a manifest is refused with the name of the section that it lacks.
+// A module without a manifest is refused with the name of the missing section.
 func TestLoadWithoutAManifest(t *testing.T) {
 	whole := guest{}.build()
 	bare := whole[:bytes.LastIndex(whole, []byte("mneme.policy"))-3] // the section's id, length and the name's length

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Limits of a manifest. They hold before it is decoded, because decoding may take twenty times its bytes. A manifest
-// may have 256 KiB of tests, which package trial bounds, and needs far less for all else.
+// Limits of a manifest. They are checked before it is decoded, because decoding may take twenty times its size. A
+// manifest may have 256 KiB of tests, which package lab limits, and needs far less for everything else.
 const (
 	maxManifestBytes   = 512 << 10
 	maxManifestValues  = 50_000
@@ -40,8 +40,8 @@ func limitManifest(raw []byte) *plan.Refusal {
 	return nil
 }
 
-// extent counts the values of a JSON text, and how deep they are nested. Every value but the first of a list or an
-// object follows a comma, so a text has at most as many as it has commas and brackets, and one more.
+// extent counts the values in a JSON text, and returns how deep they are nested. Every value but the first of a list or
+// an object follows a comma, so a text has at most one more value than it has commas and brackets.
 func extent(raw []byte) (values, deepest int) {
 	values = 1
 	nested, quoted := 0, false
@@ -65,7 +65,7 @@ func extent(raw []byte) (values, deepest int) {
 	return values, deepest
 }
 
-// Manifest reads what a module says of itself, without admitting it.
+// Manifest returns what a module says about itself, without admitting it.
 func (h *Host) Manifest(code []byte) (plan.Manifest, error) {
 	raw, err := wasm.Manifest(code)
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *Host) Manifest(code []byte) (plan.Manifest, error) {
 	return parseManifest(raw)
 }
 
-// parseManifest reads a manifest, refuses unknown fields, and checks that every default obeys its own rules.
+// parseManifest parses a manifest, refuses unknown fields, and checks that every default obeys its own rules.
 func parseManifest(raw []byte) (plan.Manifest, error) {
 	var m plan.Manifest
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -113,10 +113,10 @@ func checkABI(version string) error {
 	return checkVersion(v)
 }
 
-// minorMask is where the minor version stands in a packed one.
+// minorMask selects the minor version in a packed version.
 const minorMask = 1<<16 - 1
 
-// parseVersion packs a version as mneme_abi does.
+// parseVersion packs a version like mneme_abi.
 func parseVersion(version string) (uint32, error) {
 	major, minor, _ := strings.Cut(version, ".")
 	a, errA := strconv.ParseUint(major, 10, 16)
@@ -127,7 +127,7 @@ func parseVersion(version string) (uint32, error) {
 	return uint32(a<<16 | b), nil
 }
 
-// checkVersion says whether this host speaks an ABI version, packed as by mneme_abi.
+// checkVersion returns an error if this host does not support an ABI version, packed as by mneme_abi.
 func checkVersion(v uint32) error {
 	if v>>16 != abiMajor || v&minorMask > abiMinor {
 		return fmt.Errorf("abi %d.%d is not spoken here; this host speaks %d.0 to %d.%d",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestManifestLimits: each limit holds by itself, and commas and brackets within strings do not count.
+// TestManifestLimits checks each limit by itself, and that commas and brackets within strings do not count.
 func TestManifestLimits(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, test := range []struct{ raw, words string }{

@@ -8,23 +8,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// linearMemory is the memory of one instance, owned by the host: host functions reach it without a lookup, and growth
-// is bounded here. It implements experimental.LinearMemory.
+// linearMemory is the memory of one instance. The host owns it: host functions access it without a lookup, and its
+// growth is limited here. It implements experimental.LinearMemory.
 type linearMemory struct {
 	bytes   []byte
 	most    uint64 // the module's own maximum
-	limit   uint64 // the host's
+	limit   uint64 // the host's limit
 	refused bool   // the guest asked for more than limit
 	buffers *buffers
-	rest    func()         // the guest refills its slice
-	charge  func(fuel int) // the guest grows its memory
+	rest    func()         // called when the guest refills its slice
+	charge  func(fuel int) // called when the guest grows its memory
 }
 
-// bytesPerGrown is how many bytes of new memory a unit of fuel buys: they are zeroed, and what there was is copied.
+// bytesPerGrown is how many bytes of new memory a unit of fuel pays for: they are zeroed, and the existing ones copied.
 const bytesPerGrown = 8
 
-// Reallocate grows the memory, or returns nil beyond a limit. Capacity doubles, so that growing page by page copies
-// at most twice the final size. Growth by YieldPages is a refill's.
+// Reallocate grows the memory, or returns nil beyond a limit. The capacity doubles, so that growing page by page copies
+// at most twice the final size. Growth by YieldPages is a refill.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size == uint64(len(m.bytes))+wasm.YieldPages*pageBytes {
 		m.rest()
@@ -51,7 +51,7 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Free gives the memory to the next instance of its size.
+// Free passes the memory on to the next instance of its size.
 func (m *linearMemory) Free() {
 	if m.bytes != nil {
 		m.buffers.put(m.bytes)
@@ -59,11 +59,11 @@ func (m *linearMemory) Free() {
 	}
 }
 
-// snapshot is the memory and the mutable globals of an instance that has just started. All instances of a module and
-// arena size start alike, so they share one.
+// snapshot is the memory and the mutable globals of an instance that has just started. All instances of a module with
+// the same arena size start alike, so they share one.
 type snapshot struct {
 	size    int
-	cards   [][]byte // the bytes of each card; nil: all are zero, as most are
+	cards   [][]byte // the bytes of each card; nil if all are zero, as most are
 	globals []uint64
 }
 
@@ -89,7 +89,7 @@ func allZero(b []byte) bool {
 	return bytes.Equal(b, zeros[:len(b)])
 }
 
-// weight is the memory that a snapshot takes, in bytes.
+// weight returns the memory that a snapshot uses, in bytes.
 func (s *snapshot) weight() int {
 	n := 8*len(s.globals) + 24*len(s.cards)
 	for _, card := range s.cards {
@@ -120,7 +120,7 @@ type dirty struct {
 
 const allCards = 1<<64 - 1
 
-// restore resets what a call may have changed of a memory. It returns false where the memory has grown, which cannot be
+// restore resets what a call may have changed of a memory. It returns false if the memory has grown, which cannot be
 // undone.
 func (s *snapshot) restore(memory []byte, d dirty) bool {
 	if len(memory) != s.size {
@@ -138,7 +138,7 @@ func (s *snapshot) restore(memory []byte, d dirty) bool {
 	return true
 }
 
-// put puts the bytes of a range back.
+// put restores the bytes of a range.
 func (s *snapshot) put(memory []byte, from, to int) {
 	for from < to {
 		i, in := from/wasm.CardBytes, from%wasm.CardBytes

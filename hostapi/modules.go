@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// moduleKey names a loaded module. Modules that come with Mneme have no tenant.
+// moduleKey identifies a loaded module. Modules that come with Mneme have no tenant.
 type moduleKey struct {
 	tenant string
 	digest plan.Digest
@@ -20,26 +20,26 @@ type moduleKey struct {
 // module is a loaded module. It never changes, except that its first instances set its snapshots.
 type module struct {
 	plan.Policy
-	tenant     string // whose it is
-	minor      uint32 // of the ABI that its manifest asks for
+	tenant     string // its owner
+	minor      uint32 // of the ABI, as its manifest says
 	runtime    wazero.Runtime
 	code       *compiler.Code
 	globals    []string // export names of all mutable globals
-	memory     uint64   // bytes that it lets its memory grow to
-	restorable bool     // it has no state beside memory and globals
+	memory     uint64   // bytes that it allows its memory to grow to
+	restorable bool     // it has no state besides memory and globals
 	marks      bool     // it marks what it writes to
-	weight     int      // bytes of this process's memory that it takes
-	instance   int      // bytes that each instance takes beside its linear memory and its stack
+	weight     int      // bytes of this process's memory that it uses
+	instance   int      // bytes that each instance uses besides its linear memory and its stack
 
 	mu      sync.Mutex
 	started [sizeCount]*snapshot
 
-	users   int           // running calls; modules.mu guards it, place and refused
-	place   *list.Element // nil: not among the loaded modules, so the last user unloads it
-	refused bool          // its machine code is not to be kept
+	users   int           // running calls; like place and refused, protected by modules.mu
+	place   *list.Element // nil if it is not among the loaded modules, so the last user unloads it
+	refused bool          // its machine code must not be kept
 }
 
-// modules are the loaded modules of a host, which together take at most limit bytes of memory.
+// modules are the loaded modules of a host, which together use at most limit bytes of memory.
 type modules struct {
 	unload func(*module)
 	limit  int
@@ -54,7 +54,7 @@ func newModules(limit int, unload func(*module)) *modules {
 	return &modules{unload: unload, limit: limit, loaded: map[moduleKey]*module{}, newest: list.New()}
 }
 
-// find finds a module that comes with Mneme or is the tenant's. The lock must be held.
+// find finds a module that comes with Mneme or belongs to the tenant. The lock must be held.
 func (s *modules) find(tenant string, d plan.Digest) *module {
 	if m := s.loaded[moduleKey{"", d}]; m != nil {
 		return m
@@ -62,7 +62,7 @@ func (s *modules) find(tenant string, d plan.Digest) *module {
 	return s.loaded[moduleKey{tenant, d}]
 }
 
-// use finds a module and keeps it loaded until done. It returns nil where the module is not loaded.
+// use finds a module and keeps it loaded until done. It returns nil if the module is not loaded.
 func (s *modules) use(tenant string, d plan.Digest) *module {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *modules) has(tenant string, d plan.Digest) bool {
 	return s.find(tenant, d) != nil
 }
 
-// refuse takes out a module whose machine code is not to be kept.
+// refuse removes a module whose machine code must not be kept.
 func (s *modules) refuse(key moduleKey) {
 	s.mu.Lock()
 	m := s.loaded[key]
@@ -117,7 +117,7 @@ func (s *modules) remove(m *module) {
 	s.bytes -= m.weight
 }
 
-// add keeps a module. Where another call has added the same one meanwhile, it unloads this one.
+// add adds a module. If another call has added the same one in the meantime, it unloads this one.
 func (s *modules) add(m *module) {
 	s.mu.Lock()
 	key := moduleKey{m.tenant, m.Digest}
@@ -134,9 +134,9 @@ func (s *modules) add(m *module) {
 	s.unloadAll(evicted)
 }
 
-// evict takes out modules until the rest fits: each time the one that was used longest ago among those of the tenant
-// with the most bytes, so that a tenant cannot push out the modules of others. A module in use stays, and so does the
-// newest, which could never be used otherwise.
+// evict removes modules until the rest fits: each time the least recently used one of the tenant with the most bytes,
+// so that a tenant cannot displace the modules of others. Modules in use are kept, and so is the newest, which could
+// otherwise never be used.
 func (s *modules) evict() (out []*module) {
 	for s.bytes > s.limit {
 		held := map[string]int{}
@@ -175,11 +175,11 @@ func (s *modules) close() {
 	clear(s.loaded)
 }
 
-// unload closes a module that nobody uses, with its idle instances. It may have been loaded in part only.
+// unload closes an unused module and its idle instances. The module may be only partly loaded.
 func (h *Host) unload(m *module) {
 	ctx := context.Background()
 	closeAll(h.pool.drop(m))
-	// Errors change nothing: what cannot be closed holds nothing but memory.
+	// Errors do not matter: what cannot be closed holds nothing but memory.
 	switch {
 	case m.code == nil:
 	case m.refused:

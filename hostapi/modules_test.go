@@ -38,17 +38,17 @@ func TestModulesMakeRoom(t *testing.T) {
 		s.done(m)
 	}
 	add("big", "e", 30)
-	expect("c") // b was used since, and a is another's
+	expect("c") // b was used since, and a belongs to another tenant
 	b, d := s.use("big", plan.Digest{'b'}), s.use("big", plan.Digest{'d'})
 	add("big", "f", 30)
 	expect("e") // b and d are in use
 	add("big", "g", 100)
-	expect("fa") // what is in use stays, and what was just added
+	expect("fa") // modules in use and the newest one are kept
 	s.done(b)
 	expect("b") // no longer
 	s.done(d)
 	expect("d")
-	add("big", "g", 10) // there already
+	add("big", "g", 10) // exists already
 	expect("g")
 	if s.has("small", plan.Digest{'a'}) || !s.has("big", plan.Digest{'g'}) || s.has("small", plan.Digest{'g'}) ||
 		s.bytes != 100 {
@@ -56,7 +56,7 @@ func TestModulesMakeRoom(t *testing.T) {
 	}
 }
 
-// What is unloaded takes its idle instances along, says so, and can be loaded again from the cache.
+// Unloading a module closes its idle instances and is reported, and the module can be loaded again from the cache.
 func TestUnloadedModulesComeBack(t *testing.T) {
 	limits := DefaultLimits()
 	limits.CodeBytes = 1
@@ -84,7 +84,7 @@ func TestUnloadedModulesComeBack(t *testing.T) {
 	}
 }
 
-// Modules come and go under calls that use them.
+// Modules are loaded and unloaded while calls use them.
 func TestUnloadingUnderCalls(t *testing.T) {
 	limits := DefaultLimits()
 	limits.CodeBytes, limits.Calls = 1, 4
@@ -110,7 +110,7 @@ func TestUnloadingUnderCalls(t *testing.T) {
 	}
 }
 
-// A compiler that ends well and leaves nothing must not make the server compile by itself.
+// If a compiler exits successfully but leaves nothing, the server must not compile by itself.
 func TestNothingIsCompiledHere(t *testing.T) {
 	for command, want := range map[string]string{"true": "left", "false": "exit status 1"} {
 		h, err := New(Options{Compiler: []string{command}})
@@ -129,14 +129,14 @@ func TestNothingIsCompiledHere(t *testing.T) {
 	}
 }
 
-// A tenant's uploads are compiled one at a time; another tenant's do not wait for them, nor does a module whose code is
-// there.
+// A tenant's uploads are compiled one at a time. Another tenant's do not wait for them, nor does a module whose code
+// exists.
 func TestCompilingWaitsForOnesOwn(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Calls, limits.Compiles = 2, 2
 	h := newHost(t, Options{Limits: limits})
 	known := mustLoad(t, h, says(1))
-	if err := h.compiles.Enter(t.Context(), "t"); err != nil { // as an upload that takes long
+	if err := h.compiles.Enter(t.Context(), "t"); err != nil { // like an upload that takes long
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestCompilingWaitsForOnesOwn(t *testing.T) {
 
 func TestBombIsRefusedByName(t *testing.T) {
 	limits := DefaultLimits()
-	limits.CompileMemory = 1 << 20 // less than any child needs: stands for a module that needs more
+	limits.CompileMemory = 1 << 20 // less than any child needs, in place of a module that needs more
 	h := newHost(t, Options{Limits: limits})
 	_, err := h.Load(t.Context(), "t", says(1))
 	var refusal *plan.Refusal

@@ -20,7 +20,7 @@ import (
 )
 
 // TestCampaignMutations loads and calls random mutations of real modules: each is refused by a named check or ends with
-// a named outcome, twice the same, and nothing of them stays.
+// a named outcome, the same twice, and leaves nothing behind.
 func TestCampaignMutations(t *testing.T) {
 	seed, n := campaign.Seed(t), campaign.Size(300, 10_000)
 	modules := realModules(t)
@@ -53,7 +53,7 @@ func TestCampaignMutations(t *testing.T) {
 	}
 }
 
-// soakLimits are small enough for a short run to fill what a host keeps.
+// soakLimits are small enough for a short run to fill the host's caches.
 func soakLimits() Limits {
 	l := DefaultLimits()
 	l.StartFuel, l.Fuel = 1_000_000, 1_000_000
@@ -61,7 +61,7 @@ func soakLimits() Limits {
 	return l
 }
 
-// soakOne says how a module ended; false where that is none of the ways in which it may.
+// soakOne returns how a module ended; false if that is not one of the permitted ways.
 func soakOne(t *testing.T, h *Host, code []byte) (ending string, ok bool) {
 	m, err := h.Load(t.Context(), "attacker", code)
 	if err != nil {
@@ -91,13 +91,13 @@ type footing struct{ heap, goroutines int }
 
 func stand() footing {
 	runtime.GC()
-	runtime.GC() // what finalizers of the first let go
+	runtime.GC() // what finalizers of the first released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return footing{int(m.HeapAlloc), runtime.NumGoroutine()}
 }
 
-// within proves that a process holds no more than it did, but for what the host may keep.
+// within checks that a process holds no more than before, except what the host may keep.
 func (f footing) within(t *testing.T, before footing) {
 	t.Helper()
 	l := soakLimits()
@@ -105,14 +105,14 @@ func (f footing) within(t *testing.T, before footing) {
 		t.Errorf("%d bytes on the heap, %d before", f.heap, before.heap)
 	}
 	for end := time.Now().Add(time.Minute); f.goroutines > before.goroutines; f.goroutines = runtime.NumGoroutine() {
-		if time.Sleep(time.Millisecond); time.Now().After(end) { // One that has done its work may still be ending.
+		if time.Sleep(time.Millisecond); time.Now().After(end) { // a goroutine that has done its work may still be ending
 			t.Fatalf("%d goroutines, %d before", f.goroutines, before.goroutines)
 		}
 	}
 	t.Logf("heap %d -> %d KiB, goroutines %d -> %d", before.heap>>10, f.heap>>10, before.goroutines, f.goroutines)
 }
 
-// realModules are what is shipped and what the SDK shows.
+// realModules returns the shipped modules and the examples of the SDK.
 func realModules(t *testing.T) [][]byte {
 	t.Helper()
 	var modules [][]byte
@@ -132,7 +132,7 @@ func realModules(t *testing.T) [][]byte {
 	return modules
 }
 
-// mutator damages modules in the ways of bad networks, bad tools and bad intent.
+// mutator damages modules in the way of bad networks, bad tools and attackers.
 type mutator struct {
 	random  *rand.Rand
 	modules [][]byte
@@ -175,7 +175,7 @@ func (m *mutator) any(list [][]byte) []byte { return list[m.random.IntN(len(list
 
 func (m *mutator) section(list [][]byte) *[]byte { return &list[m.random.IntN(len(list))] }
 
-// bytes are random ones, often those that mean most.
+// bytes returns random bytes, often significant ones.
 func (m *mutator) bytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -186,7 +186,7 @@ func (m *mutator) bytes(n int) []byte {
 
 const moduleHeader = 8 // magic and version
 
-// split takes a well-formed module apart into its sections, each with its header.
+// split splits a well-formed module into its sections, each with its header.
 func split(code []byte) (sections [][]byte) {
 	for rest := code[moduleHeader:]; len(rest) > 0; {
 		size, n := binary.Uvarint(rest[1:])

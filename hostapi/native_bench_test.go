@@ -19,8 +19,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// BenchmarkAgainstNative calls the built-in policies in the sandbox, with all that isolates them (the request
-// copied in, fuel, bounds, the plan checked, the instance restored), and the same source files as native code over the
+// BenchmarkAgainstNative calls the built-in policies in the sandbox, with everything that isolates them (copying the
+// request, fuel, limits, checking the plan, restoring the instance), and the same source files as native code over the
 // same request bytes. Every policy finds work to do.
 func BenchmarkAgainstNative(b *testing.B) {
 	for _, messages := range []int{50, 1000} {
@@ -67,7 +67,7 @@ func (w *bothWays) native() (planned []byte, err error) {
 	return w.plan[:n], err
 }
 
-// newBothWays fails unless both ways answer the same ops, and some.
+// newBothWays fails unless both ways return the same ops, and at least one.
 func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWays {
 	b.Helper()
 	loaded, err := h.Load(b.Context(), "", m.Wasm)
@@ -85,7 +85,7 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	r := w.call.Request
 	r.BudgetMessages, r.ViewerDelegation = 40, 1
 	for i := range r.Records {
-		r.Records[i].Delegation = r.Records[i].Turn % 4 // of 0 and 1 the viewer sees all, of 2 and 3 nothing
+		r.Records[i].Delegation = r.Records[i].Turn % 4 // the viewer sees all of 0 and 1, and nothing of 2 and 3
 	}
 	w.policy = map[string]mneme.Policy{"delegation-filter": delegationfilter.Assemble, "summarise": summarise.Assemble,
 		"depth-compress": depthcompress.Assemble, "tool-pair-trim": toolpairtrim.Assemble,
@@ -111,7 +111,7 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	return w
 }
 
-// nativeHost answers a native policy as the sandbox answers a guest.
+// nativeHost implements the host functions for a native policy.
 type nativeHost struct{ texts texts }
 
 func (h nativeHost) Text(record, offset int, buf []byte) int {

@@ -7,18 +7,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// opSpec is what the decoder must know of an op: of an op with several templates, of one of them.
+// opSpec is what the decoder needs to know about an op, or about one template of an op that has several.
 type opSpec struct {
 	code     plan.OpCode
 	name     string
-	since    uint32 // the minor version that brought it
+	since    uint32 // the minor version that introduced it
 	template uint8
 	text     bool // the op carries a text
 	argument bool // the op carries an argument
 	doc      string
 }
 
-// opSpecs are all ops, by code and template.
+// opSpecs lists all ops, by code and template.
 var opSpecs = [...]opSpec{
 	{plan.OpDrop, "DROP", 0, 0, false, false, "leaves the records out; whole atoms only"},
 	{plan.OpCompress, "COMPRESS", 0, 1, false, false,
@@ -59,8 +59,8 @@ var opSpecs = [...]opSpec{
 			"nothing is left shows `…`"},
 }
 
-// specOf finds an op by its code and template. Where the template is unknown, it gives one of the op's other ones; for
-// an unknown code it gives nil.
+// specOf finds an op by its code and template. If the template is unknown, it returns another one of the op; for an
+// unknown code it returns nil.
 func specOf(code plan.OpCode, template uint8) *opSpec {
 	var other *opSpec
 	for i := range opSpecs {
@@ -73,7 +73,7 @@ func specOf(code plan.OpCode, template uint8) *opSpec {
 	return other
 }
 
-// templatesOf lists the templates of an op in words.
+// templatesOf lists the templates of an op as text.
 func templatesOf(code plan.OpCode) string {
 	var all []string
 	for i := range opSpecs {

@@ -25,7 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// listener passes calls on and shows each to a test while its request is still valid.
+// listener forwards calls and shows each to a test while its request is still valid.
 type listener struct {
 	*hostapi.Host
 	heard func(plan.Call, plan.Outcome)
@@ -37,12 +37,12 @@ func (l *listener) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	return out
 }
 
-// windows is an engine whose every policy call is held against the oracle.
+// windows is an engine whose every policy call is compared with the oracle.
 type windows struct {
 	*engine.Engine
 	oracle   *oracle
 	listener *listener
-	calls    map[string]int // by policy: those that were answered with ops
+	calls    map[string]int // by policy: those that returned ops
 }
 
 var operator = ident.Caller{Tenant: ident.DefaultTenant, Role: ident.RoleTenantAdmin, KeyID: "test"}
@@ -101,7 +101,7 @@ func (w *windows) post(t *testing.T, sessionID string, turn hard.Turn) {
 	}
 }
 
-// ask makes a window with drawn budgets, viewer and pipeline. Budgets that hold nothing may be refused.
+// ask makes a window with random budgets, viewer and pipeline. Budgets that are too small may be refused.
 func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []string) {
 	t.Helper()
 	pick := func(values ...int) *int { return &values[rng.IntN(len(values))] }
@@ -131,7 +131,7 @@ func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []st
 	}
 }
 
-// drawPipeline is the built-in policies in any order with any config.
+// drawPipeline returns the built-in policies in random order with random configs.
 func drawPipeline(rng *rand.Rand) []project.PipelineStep {
 	trim := fmt.Sprintf(`{"marker":%t,"low_water":%g}`, rng.IntN(3) > 0, 0.1+0.9*rng.Float64())
 	if rng.IntN(2) == 0 {
@@ -152,7 +152,7 @@ func drawPipeline(rng *rand.Rand) []project.PipelineStep {
 	return steps
 }
 
-// Windows of generated sessions ask the policies nothing that module and source answer differently.
+// For windows of generated sessions, modules and sources return the same plans.
 func TestWindowsAskModulesAndSourceAlike(t *testing.T) {
 	w := newWindows(t)
 	for i, format := range hard.Formats() {
@@ -177,7 +177,7 @@ func TestWindowsAskModulesAndSourceAlike(t *testing.T) {
 	}
 }
 
-// walk posts a session turn by turn and asks for windows on the way.
+// walk posts a session turn by turn and requests windows in between.
 func (w *windows) walk(t *testing.T, knobs hard.Knobs, salt uint64) {
 	w.listen(t)
 	transcript := hard.Generate(knobs)

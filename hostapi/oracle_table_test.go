@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// tableOf is a call's request as the guest SDK's test kit has it.
+// tableOf returns a call's request as a table of the guest SDK's test kit.
 func tableOf(t testing.TB, call plan.Call) *mnemetest.Table {
 	t.Helper()
 	r := call.Request
@@ -48,7 +48,7 @@ func tableOf(t testing.TB, call plan.Call) *mnemetest.Table {
 	return table
 }
 
-// callOf is a table as the engine would ask it.
+// callOf returns the engine's call for a table.
 func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 	r := &plan.Request{
 		Strings: []string{""}, BudgetMessages: table.BudgetMessages, BudgetTokens: table.BudgetTokens,
@@ -91,7 +91,7 @@ func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 	return plan.Call{Module: module, Request: r, Texts: texts}
 }
 
-// tableTexts answer for a table. A token is three bytes begun.
+// tableTexts implements the texts of a table. A token is up to three bytes.
 type tableTexts []string
 
 func (t tableTexts) Text(record int) ([]byte, error)          { return []byte(t[record]), nil }

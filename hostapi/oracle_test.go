@@ -22,8 +22,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// oracle runs each built-in policy two ways: its source built into this test, and its shipped module in every kind of
-// sandbox. All must give the same plan, and the sandboxes the same fuel.
+// oracle runs each built-in policy in two ways: its source compiled into this test, and its shipped module in every
+// kind of sandbox. All must return the same plan, and the sandboxes use the same fuel.
 type oracle struct {
 	names     []string
 	native    map[plan.Digest]mneme.Policy
@@ -89,7 +89,7 @@ func newOracle(t testing.TB) *oracle {
 	return o
 }
 
-// check makes one call every way and returns what the sandboxes agreed on.
+// check makes one call in every way and returns what the sandboxes agreed on.
 func (o *oracle) check(t testing.TB, call plan.Call) plan.Outcome {
 	t.Helper()
 	want := o.expect(t, call)
@@ -97,7 +97,7 @@ func (o *oracle) check(t testing.TB, call plan.Call) plan.Outcome {
 		call.Tenant = s.tenant
 		got := s.host.Run(context.Background(), call)
 		if i == 0 {
-			want.Fuel = got.Fuel // there is none in a native build
+			want.Fuel = got.Fuel // a native build has none
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: %s", s.name, difference(got, want))
@@ -109,7 +109,7 @@ func (o *oracle) check(t testing.TB, call plan.Call) plan.Outcome {
 	return want
 }
 
-// expect is what the policy's source answers.
+// expect returns what the policy's source returns.
 func (o *oracle) expect(t testing.TB, call plan.Call) plan.Outcome {
 	t.Helper()
 	table := tableOf(t, call)
@@ -120,7 +120,7 @@ func (o *oracle) expect(t testing.TB, call plan.Call) plan.Outcome {
 	}
 	if own := mneme.Error(""); err != nil {
 		if !errors.As(err, &own) {
-			t.Fatal(err) // a plan that no host takes
+			t.Fatal(err) // a plan that no host accepts
 		}
 		out.Status, out.Detail = plan.StatusAuthorError, string(own)
 		return out
@@ -132,7 +132,7 @@ func (o *oracle) expect(t testing.TB, call plan.Call) plan.Outcome {
 	return out
 }
 
-// difference says where two outcomes part.
+// difference says where two outcomes differ.
 func difference(got, want plan.Outcome) string {
 	for i := range min(len(got.Ops), len(want.Ops)) {
 		if got.Ops[i] != want.Ops[i] {
@@ -146,7 +146,7 @@ func difference(got, want plan.Outcome) string {
 	return fmt.Sprintf("%+v, want %+v", got, want)
 }
 
-// randomCall asks one policy about a random table with a random config, absent keys among them.
+// randomCall calls one policy with a random table and a random config, which may lack keys.
 func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
 	table := policytest.Random(rng, turns)
 	name := o.names[rng.IntN(len(o.names))]
@@ -174,7 +174,7 @@ func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
 	return callOf(o.digest[name], table)
 }
 
-// clearConfig draws what tool-result-clear may be told.
+// clearConfig returns a random config for tool-result-clear.
 func clearConfig(rng *rand.Rand, config map[string]any) {
 	for key, most := range map[string]int{"max_result_tokens": 300, "trigger": 1000, "keep": 5, "clear_at_least": 300} {
 		if rng.IntN(4) > 0 {
@@ -186,7 +186,7 @@ func clearConfig(rng *rand.Rand, config map[string]any) {
 	}
 }
 
-// Over any table the shipped modules say what their source says.
+// For any table, the shipped modules return what their sources return.
 func TestModulesAnswerAsTheirSource(t *testing.T) {
 	o := newOracle(t)
 	tables := 3000
@@ -206,7 +206,7 @@ func TestModulesAnswerAsTheirSource(t *testing.T) {
 	}
 }
 
-// The same where the request outgrows the small arenas, and with as many ops as there are records.
+// The same if the request is too large for the small arenas, and with as many ops as there are records.
 func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 	o := newOracle(t)
 	for _, records := range []int{0, 1, 500, 1015, 1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 2000, 4096} {
@@ -218,7 +218,7 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 						Turn: n + 1, Seq: uint64(n) + 1, Atom: n + 1, Tokens: 10, Role: mneme.Role(1 + n%2),
 						Delegation: 1 + n%2})
 					if n%2 == 1 && name != "depth-compress" {
-						s.Records[n].Flags = mneme.Mandatory // parts the ranges: an op for every second record
+						s.Records[n].Flags = mneme.Mandatory // separates the ranges: an op for every second record
 					}
 				}
 				s.ViewerDelegation = 2
@@ -255,7 +255,7 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 	}
 }
 
-// FuzzModulesAnswerAsTheirSource draws tables, budgets and configs that no client can ask for.
+// FuzzModulesAnswerAsTheirSource uses tables, budgets and configs that no client can request.
 func FuzzModulesAnswerAsTheirSource(f *testing.F) {
 	f.Add(uint64(1), uint16(30), uint32(50), uint32(0), int64(20), 1.0, uint32(0), int64(20))
 	f.Add(uint64(2), uint16(30), uint32(3), uint32(900), int64(-1), 0.5, uint32(7), int64(-1))

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// What the harness tells an author of a plan is what the host will say: both take it or neither does. The plans are
-// drawn so that about half of them are malformed.
+// The test kit judges a plan like the host: both accept it or neither does. About half of the random plans are
+// malformed.
 func TestHarnessJudgesPlansAsTheHost(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(20_000) {
@@ -52,7 +52,7 @@ func shapeOf(t *mnemetest.Table) (s string) {
 	return s
 }
 
-// judged is a table of a few atoms: questions, answers, calls with results, and notices.
+// judged returns a table of a few atoms: questions, answers, calls with results, and notices.
 func judged(rng *rand.Rand) *mnemetest.Table {
 	t := new(mnemetest.Table)
 	add := func(turn, atom uint32, role mneme.Role, calls ...mnemetest.CallOf) {
@@ -79,7 +79,7 @@ func judged(rng *rand.Rand) *mnemetest.Table {
 	return t
 }
 
-// judgedPlan is a plan of up to three ops, for the host and for the harness.
+// judgedPlan returns a plan of up to three ops, for the host and for the test kit.
 func judgedPlan(rng *rand.Rand, records int) (ops []plan.Op, theirs []mnemetest.Op) {
 	for range 1 + rng.IntN(3) {
 		op := mnemetest.Op{Code: mneme.OpCode(1 + rng.IntN(9)), First: rng.IntN(records + 1), Text: []string{"x", "[1]"}[rng.IntN(2)],
@@ -104,7 +104,7 @@ func judgedPlan(rng *rand.Rand, records int) (ops []plan.Op, theirs []mnemetest.
 	return ops, theirs
 }
 
-// tableSource answers a plan from a harness's table.
+// tableSource implements the plan's source with a table of the test kit.
 type tableSource struct{ table *mnemetest.Table }
 
 func (s tableSource) Load([]int32) error                { return nil }

@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// poolKey names instances that are interchangeable. Tenants never share an instance, although restoring makes all
-// alike. The config is no part of the key, because it comes with each request.
+// poolKey identifies interchangeable instances. Tenants never share an instance, although restoring makes all alike.
+// The config is not part of the key, because it comes with each request.
 type poolKey struct {
 	tenant string
 	module *module
 	size   arenaSize
 }
 
-// shares is how many tenants it takes to fill a pool: one alone keeps a quarter of its bytes at most.
+// shares is how many tenants it takes to fill a pool: one tenant keeps at most a quarter of its bytes.
 const shares = 4
 
-// pool keeps idle instances: the newest first for each key, and all of them in order of age. Where a tenant's take more
-// than its share, its oldest goes. Where all together take more than limit bytes, the oldest one goes of a tenant that
-// holds at least the average, so that a tenant cannot push out the instances of others. What was not used between two
-// sweeps goes too, so that idle tenants keep none.
+// pool keeps idle instances, for each key newest first, and all of them in order of age. If a tenant's instances take
+// more than its share, its oldest one is removed. If all together take more than limit bytes, the oldest one of a
+// tenant that holds at least the average is removed, so that a tenant cannot displace the instances of others.
+// Instances that were not used between two sweeps are removed, too, so that idle tenants keep none.
 //
-// An instance knows its shelf, and the shelf its holder, so that a call looks up one key alone. Empty ones stay until
-// the next sweep.
+// An instance knows its shelf, and the shelf its holder, so that a call looks up only one key. Empty ones are kept
+// until the next sweep.
 type pool struct {
 	mu             sync.Mutex
 	shelves        map[poolKey]*shelf
@@ -31,17 +31,17 @@ type pool struct {
 	holding        int // how many tenants hold something
 	bytes, limit   int
 	sweeps         int  // so far
-	watched        bool // a sweep is to come
+	watched        bool // a sweep is scheduled
 }
 
-// shelf has the idle instances of a key.
+// shelf holds the idle instances with a key.
 type shelf struct {
 	top    *instance // the newest
 	holder *holder
-	gone   bool // it was empty when a sweep came
+	gone   bool // it was empty at a sweep
 }
 
-// holder is what a tenant's idle instances take.
+// holder is what a tenant's idle instances use.
 type holder struct{ bytes int }
 
 func newPool(limit int) *pool {
@@ -61,7 +61,7 @@ func (p *pool) take(key poolKey) *instance {
 	return in
 }
 
-// shelfOf is the shelf for a key.
+// shelfOf returns the shelf for a key.
 func (p *pool) shelfOf(key poolKey) *shelf {
 	s := p.shelves[key]
 	if s == nil {
@@ -76,7 +76,7 @@ func (p *pool) shelfOf(key poolKey) *shelf {
 	return s
 }
 
-// tidy removes the shelves that are empty and the tenants that hold nothing.
+// tidy removes empty shelves and tenants that hold nothing.
 func (p *pool) tidy() {
 	for key, s := range p.shelves {
 		if s.top == nil {
@@ -91,8 +91,8 @@ func (p *pool) tidy() {
 	}
 }
 
-// put adds an idle instance and returns those that must make room, for the caller to close: a list linked by older.
-// Where watch is true, the caller must see to it that sweep is called.
+// put adds an idle instance and returns those that must be closed to make room, as a list linked by older. If watch is
+// true, the caller must make sure that sweep is called.
 func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 	in.idle = in.footprint()
 	p.mu.Lock()
@@ -136,13 +136,13 @@ func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 		}
 		out(victim)
 	}
-	watch = !p.watched // also where nothing was kept, for the shelf
+	watch = !p.watched // also if nothing was kept, for the shelf
 	p.watched = true
 	return evicted, watch
 }
 
-// sweep removes the instances that were not used since the sweep before, and returns them as put does. Where watch is
-// true, the next sweep is due later; else the next put asks for one.
+// sweep removes the instances that were not used since the previous sweep, and returns them like put. If watch is true,
+// another sweep is needed later; otherwise the next put asks for one.
 func (p *pool) sweep() (dropped *instance, watch bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *pool) sweep() (dropped *instance, watch bool) {
 	return dropped, p.watched
 }
 
-// drop removes all idle instances of a module and returns them as put does.
+// drop removes all idle instances of a module and returns them like put.
 func (p *pool) drop(m *module) (dropped *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,14 +197,14 @@ func (p *pool) remove(in *instance) {
 	}
 }
 
-// closeAll closes a list of instances that are linked by older.
+// closeAll closes a list of instances linked by older.
 func closeAll(in *instance) {
 	for ; in != nil; in = in.older {
 		in.close(context.Background())
 	}
 }
 
-// keep makes an instance wait for its next call.
+// keep makes an instance idle.
 func (h *Host) keep(in *instance) {
 	evicted, watch := h.pool.put(in)
 	closeAll(evicted)
@@ -213,7 +213,8 @@ func (h *Host) keep(in *instance) {
 	}
 }
 
-// sweep closes the instances that wait for long. When none is left, the memories go that they left behind.
+// sweep closes the instances that have been idle for long. When none is left, it also drops the memories that they left
+// behind.
 func (h *Host) sweep() {
 	dropped, watch := h.pool.sweep()
 	closeAll(dropped)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The pool against a model: a list of idle instances, newest last.
+// Compares the pool with a model: a list of idle instances, newest last.
 func TestPoolModel(t *testing.T) {
 	const seed, limit = 7, 16 * (pageBytes + 16<<10)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -116,7 +116,7 @@ func TestPoolModel(t *testing.T) {
 	}
 }
 
-// TestPoolTidies holds that nothing stays of an instance that is too large to be kept.
+// TestPoolTidies expects nothing to be left of an instance that is too large to keep.
 func TestPoolTidies(t *testing.T) {
 	p := newPool(0)
 	in := &instance{key: poolKey{tenant: "a", module: &module{}}, memory: &linearMemory{bytes: make([]byte, pageBytes)}}
@@ -129,7 +129,7 @@ func TestPoolTidies(t *testing.T) {
 	}
 }
 
-// kinds is how many keys have idle instances.
+// kinds returns how many keys have idle instances.
 func (p *pool) kinds() (n int) {
 	for _, s := range p.shelves {
 		if s.top != nil {
@@ -146,8 +146,8 @@ func sum(instances []*instance) (n int) {
 	return n
 }
 
-// putBack fails the test where an idle instance is not as it was after its start: all of its memory is compared, not
-// only what it has marked. Every test's host is looked at when the test ends.
+// putBack fails the test if an idle instance differs from how it was after its start. It compares all of its memory,
+// not only what it has marked. It runs for every test's host when the test ends.
 func (h *Host) putBack(t testing.TB) {
 	t.Helper()
 	h.pool.mu.Lock()

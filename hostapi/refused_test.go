@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// TestCampaignRefusedModules: modules that are refused leave nothing on the heap, whatever refuses them.
+// TestCampaignRefusedModules expects refused modules to leave nothing on the heap, whatever refuses them.
 func TestCampaignRefusedModules(t *testing.T) {
 	limits := DefaultLimits()
 	limits.StartFuel = 1_000_000

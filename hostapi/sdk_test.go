@@ -20,12 +20,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// These tests take the SDK's example policy all the way: built by both compilers, admitted, run. What the SDK's
-// harness gives an author's unit test must be what this host gives the module.
+// These tests take the SDK's example policy all the way: built by both compilers, admitted, run. The SDK's test kit
+// must give an author the same results as this host gives the module.
 
 const exampleDir = "../sdk/policy/go/examples/keep-by-tag"
 
-// shipped is the example as TinyGo built it. It is the one whose SHA-256 is noted, and carries the manifest beside it.
+// shipped returns the example as built by TinyGo, checks it against the recorded SHA-256, and adds the manifest next to
+// it.
 func shipped(t *testing.T) []byte {
 	t.Helper()
 	module, noted, text := readExample(t, "keep-by-tag.wasm"), readExample(t, "keep-by-tag.wasm.sha256"),
@@ -39,7 +40,7 @@ func shipped(t *testing.T) []byte {
 	return module
 }
 
-// stockGo is the example as the Go toolchain alone builds it.
+// stockGo returns the example as built by the Go toolchain.
 func stockGo(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.wasm")
@@ -69,7 +70,7 @@ func readExample(t *testing.T, name string) []byte {
 	return b
 }
 
-// The example's plans are the same from both compilers, the same again, and those that its author meant.
+// The example's plans are the same from both compilers and each time, and the ones that its author intended.
 func TestExamplePolicy(t *testing.T) {
 	h := newHost(t, Options{})
 	modules := map[string]plan.Digest{"TinyGo": mustLoad(t, h, shipped(t)), "Go": mustLoad(t, h, stockGo(t))}
@@ -105,7 +106,7 @@ func TestExamplePolicy(t *testing.T) {
 	}
 }
 
-// kept is what the example's author meant: which records stay, said from the records alone.
+// kept is what the example's author intended: which records are kept, computed from the records only.
 func kept(t *mnemetest.Table) []bool {
 	stays := map[uint32]bool{}
 	for _, r := range t.Records {
@@ -124,7 +125,7 @@ func kept(t *mnemetest.Table) []bool {
 	return all
 }
 
-// tagged is a table of atoms of one to four records, some of which carry tags.
+// tagged returns a table of atoms of one to four records, some of which have tags.
 func tagged(rng *rand.Rand) *mnemetest.Table {
 	t := &mnemetest.Table{BudgetMessages: 50, BudgetTokens: rng.Uint32N(9000), ViewerAgent: "main", Now: rng.Int64(),
 		Seed: rng.Uint64(), OlderExist: rng.IntN(2) == 0, SummaryCovers: rng.Uint64N(9), SummaryTokens: rng.Uint32N(9),
@@ -151,7 +152,7 @@ func tagged(rng *rand.Rand) *mnemetest.Table {
 	return t
 }
 
-// The harness's request is byte for byte the host's, and what it reads in a plan is what the host reads.
+// The test kit's request equals the host's byte for byte, and both decode a plan in the same way.
 func TestHarnessSpeaksTheABI(t *testing.T) {
 	everything := func(req *mneme.Request, p *mneme.Plan) error {
 		if req.Len() < 11 {
@@ -218,7 +219,7 @@ func callOf(d plan.Digest, t *mnemetest.Table) plan.Call {
 	return plan.Call{Tenant: "t", Module: d, Request: requestOf(t), Texts: words}
 }
 
-// requestOf is a harness's table as the engine would ask.
+// requestOf returns the engine's request for a table of the test kit.
 func requestOf(t *mnemetest.Table) *plan.Request {
 	r := &plan.Request{Strings: []string{""}, BudgetMessages: t.BudgetMessages, BudgetTokens: t.BudgetTokens,
 		ViewerDelegation: t.ViewerDelegation, Now: t.Now, Seed: t.Seed, OlderExist: t.OlderExist,

@@ -20,10 +20,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// The guest SDK is another module that says the ABI again, in Go's words. These tests hold its source, as a module is
-// built from it, against the tables here.
+// The guest SDK states the ABI again, as Go declarations. These tests compare its source, as used to build a module,
+// with the tables here.
 
-// source is a package's declarations, read but not built.
+// source is a package's declarations, parsed but not built.
 type source struct {
 	files []*ast.File
 	scope *types.Scope
@@ -61,7 +61,7 @@ func readSDK(t *testing.T) source {
 	return readSource(t, "../sdk/policy/go", target)
 }
 
-// number is the value of a constant.
+// number returns the value of a constant.
 func (s source) number(t *testing.T, name string) uint64 {
 	t.Helper()
 	c, ok := s.scope.Lookup(name).(*types.Const)
@@ -72,7 +72,7 @@ func (s source) number(t *testing.T, name string) uint64 {
 	return n
 }
 
-// ofType are the constants of a named type, without the prefix that some houses put before them.
+// ofType returns the constants of a named type, without a common prefix.
 func (s source) ofType(name, prefix string) map[string]string {
 	values := map[string]string{}
 	for _, n := range s.scope.Names() {
@@ -85,7 +85,7 @@ func (s source) ofType(name, prefix string) map[string]string {
 	return values
 }
 
-// layout is what stands at which offset of a struct, as in fields.
+// layout returns the fields of a struct by offset, as in fields.
 func (s source) layout(t *testing.T, name string) map[string]string {
 	t.Helper()
 	shape, ok := s.scope.Lookup(name).Type().Underlying().(*types.Struct)
@@ -106,8 +106,8 @@ func (s source) layout(t *testing.T, name string) map[string]string {
 	return fields
 }
 
-// spelled are names that the SDK spells otherwise than the ABI; all else differs in case and underlines only, or says
-// At and Len where the ABI says offset and length.
+// spelled are names that the SDK spells differently from the ABI. All others differ only in case and underscores, or
+// have At and Len instead of offset and length.
 var spelled = map[string]string{
 	"size": "preamblesize", "tool": "toolname", "tagsat": "tags", "code": "op", "kind": "type",
 	"stringlength": "textlen",
@@ -176,7 +176,7 @@ func TestSDKNumbers(t *testing.T) {
 	}
 }
 
-// The levels are a list in the words of the log function: 0 debug, 1 info, …
+// The levels are a list in the text of the log function: 0 debug, 1 info, …
 func TestSDKLevels(t *testing.T) {
 	levels := readSDK(t).ofType("Level", "")
 	for _, f := range mnemeFunctions() {
@@ -188,7 +188,7 @@ func TestSDKLevels(t *testing.T) {
 			value, name, _ := strings.Cut(entry, " ")
 			name = strings.ToUpper(name[:1]) + name[1:]
 			if name == "Error" {
-				name = "Fault" // Error is a type of the SDK
+				name = "Fault" // Error is a type in the SDK
 			}
 			if levels[name] != value {
 				t.Errorf("level %s is %q in the SDK, %s in the ABI", name, levels[name], value)
@@ -201,7 +201,7 @@ func TestSDKLevels(t *testing.T) {
 	}
 }
 
-// Imports and exports are the directives on the SDK's functions.
+// Imports and exports are the directives of the SDK's functions.
 func TestSDKFunctions(t *testing.T) {
 	got := map[string]string{}
 	sdk := readSDK(t)
@@ -232,7 +232,7 @@ func TestSDKFunctions(t *testing.T) {
 	}
 }
 
-// guestSignature is a Go function's type as a module has it, whose pointers are addresses.
+// guestSignature returns a Go function's type as a module has it; pointers are addresses.
 func guestSignature(f *types.Signature) string {
 	values := func(tuple *types.Tuple) []wasm.ValueType {
 		var list []wasm.ValueType

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/admission"
 )
 
-// quantum is how long a call keeps its place while another tenant waits for one, and breath how long it keeps its
-// processor while something else waits for that. Most calls end sooner: they would let others run while they hold a
-// place that others wait for.
+// quantum is how long a call keeps its slot while another tenant waits for one, and breath how long it keeps its
+// processor while something else waits for that. Most calls end sooner: yielding would only make them hold a slot for
+// longer.
 const (
 	quantum = time.Millisecond
 	breath  = 50 * time.Microsecond
@@ -18,16 +18,16 @@ const (
 
 // slot is what a tenant holds of Limits.Calls while it computes.
 type slot struct {
-	request context.Context // what the call belongs to, which may hold a place at the edge
+	request context.Context // the request that the call belongs to, which may hold a slot in the server
 	gate    *admission.Gate
 	tenant  string
-	since   time.Time // it was given, or given again
-	ran     time.Time // when others were last let run
+	since   time.Time // when it was granted, or granted again
+	ran     time.Time // when others were last allowed to run
 }
 
 type slotKey struct{}
 
-// enter waits for a place.
+// enter waits for a slot.
 func (h *Host) enter(ctx context.Context, tenant string) (slot, error) {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
 		return slot{}, err
@@ -36,7 +36,7 @@ func (h *Host) enter(ctx context.Context, tenant string) (slot, error) {
 	return slot{ctx, h.calls, tenant, now, now}, nil
 }
 
-// within carries a copy of the place to instances that are made in the context.
+// within adds a copy of the slot to the context, for instances that are created with it.
 func (p slot) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, slotKey{}, &p)
 }
@@ -48,9 +48,9 @@ func slotOf(ctx context.Context) *slot {
 	return p
 }
 
-// rest lets others run. A guest comes here with each slice of fuel, and the host with each part of what it does for
-// one. Where another tenant waits for a place, this call gives its own away for that tenant's turn. The time of the
-// call does not go on meanwhile.
+// rest lets others run. It is called for each slice of a guest's fuel, and for each part of the host's work for a
+// guest. If another tenant waits for a slot, this call gives its own away for that tenant's turn. The call's time is
+// paused meanwhile.
 func (in *instance) rest() {
 	p, clock := in.slot, in.tank.clock
 	if p == nil {

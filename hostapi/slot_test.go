@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Where there is one place, and a call that would hold it for ever, another tenant's call is served meanwhile. A module
-// that bounds its own memory is no exception.
+// If there is only one slot, and a call would hold it for ever, another tenant's call is served in between. A module
+// that limits its own memory is no exception.
 func TestBurningCallGivesItsPlaceAway(t *testing.T) {
 	for _, maxPages := range []uint32{0, 32} {
 		t.Run(fmt.Sprint(maxPages), func(t *testing.T) { givesItsPlaceAway(t, maxPages) })
@@ -30,7 +30,7 @@ func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 		assemble: cat(ins(opLoop, void), ins(opBr, 0), ins(opEnd), konst(0))}.build()))
 	ended := make(chan plan.Outcome)
 	go func() { ended <- h.Run(t.Context(), burning) }()
-	for !timers.newest().runs(limits.CallTime) { // until it burns
+	for !timers.newest().runs(limits.CallTime) { // until it burns fuel
 	}
 	burner := timers.newest()
 	for range 3 {
@@ -51,13 +51,14 @@ func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 	}
 }
 
-// TestOnePlaceIsLeft holds that a tenant has all places while it is alone, and leaves one while another is about.
+// TestOnePlaceIsLeft expects a tenant to use all slots while it is the only one, and to leave one while another one is
+// active.
 func TestOnePlaceIsLeft(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Calls = 3
 	h := newHost(t, Options{Limits: limits})
 	atOnce, cancel := context.WithCancel(t.Context())
-	cancel() // so that nothing is waited for
+	cancel() // so that nothing waits
 	fill := func(tenant string) (n int) {
 		var held []slot
 		for {
@@ -83,7 +84,7 @@ func TestOnePlaceIsLeft(t *testing.T) {
 	}
 }
 
-// Carrying out a plan is on the call's fuel and time, and its end is the call's.
+// Executing a plan uses the call's fuel and time, and when they run out, the call ends.
 func TestPlanIsPartOfTheCall(t *testing.T) {
 	timers := &hands{}
 	h := newHost(t, Options{NewTimer: timers.make, Clock: timers.now})
@@ -132,7 +133,7 @@ func TestPlanIsPartOfTheCall(t *testing.T) {
 	}
 }
 
-// A pause stops the clock of a call, and its end starts it with the time that was left.
+// A pause stops the clock of a call, and its end restarts it with the time that was left.
 func TestPausedClock(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
@@ -155,7 +156,7 @@ func TestPausedClock(t *testing.T) {
 	}
 }
 
-// A memory that is used again is all zero, and no more are kept than may be.
+// A reused memory is all zero, and no more memories are kept than allowed.
 func TestBuffers(t *testing.T) {
 	b := buffers{limit: 3 * 4096}
 	first := b.take(4096)
@@ -176,8 +177,8 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// A guest fills all of its memory, however it has grown and however the call ends, and the memory is used again for
-// another tenant's instance: that tenant's guest, which looks before it fills, finds nothing.
+// A guest fills all of its memory, however it has grown and however the call ends, and the memory is reused for another
+// tenant's instance: that tenant's guest, which reads before it fills, finds nothing.
 func TestMemoryOfOneTenantIsClearForAnother(t *testing.T) {
 	fill := func(pages int32) []byte {
 		return cat(konst(0), konst(0xaa), konst(pages*pageBytes), ins(0xfc, 0x0b, 0))
@@ -186,7 +187,7 @@ func TestMemoryOfOneTenantIsClearForAnother(t *testing.T) {
 		var growing []byte
 		pages := int32(3)
 		for _, n := range grown {
-			growing = cat(growing, grow(n), fill(pages)) // the new part stays as it is
+			growing = cat(growing, grow(n), fill(pages)) // the new part is not filled
 			pages += n
 		}
 		last := (pages - 1) * pageBytes
@@ -221,7 +222,7 @@ func TestMemoryOfOneTenantIsClearForAnother(t *testing.T) {
 	}
 }
 
-// A module that bounds its own memory grows up to there, and no further.
+// A module that limits its own memory grows up to that limit, and no further.
 func TestMaximumOfTheModule(t *testing.T) {
 	for pages, want := range map[int32]string{29: "-33", 30: "-4", 1 << 15: "-4"} {
 		g := guest{maxPages: 32, assemble: cat(grow(pages), show(ins(opMemorySize, 0)))}
@@ -231,7 +232,7 @@ func TestMaximumOfTheModule(t *testing.T) {
 	}
 }
 
-// An idle instance holds on to nothing of the call that it served last, nor of the request that the call was part of.
+// An idle instance keeps no reference to the last call, nor to the request that the call was part of.
 func TestIdleInstanceForgetsTheCall(t *testing.T) {
 	h := newHost(t, Options{})
 	c := twoRecords(mustLoad(t, h, guest{}.build()))

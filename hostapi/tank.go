@@ -11,23 +11,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Fuel that host functions cost: about as much as the guest would use in the same time. Work that fuel cannot foresee,
-// such as reading from the store, is bounded by the clock.
+// Fuel that host functions cost: about as much as the guest would use in the same time. Work that fuel cannot predict,
+// such as reading from the store, is limited by the clock.
 const (
 	fuelPerCall      = 50 // every host call
 	bytesPerFuel     = 8  // text copied or searched
-	fuelPerTokenised = 16 // each byte whose tokens are counted
-	fuelPerAnalysed  = 16 // each byte that is made into words
-	fuelPerVector    = 16 // each item of a list
+	fuelPerTokenised = 16 // per byte whose tokens are counted
+	fuelPerAnalysed  = 16 // per byte that is split into words
+	fuelPerVector    = 16 // per item of a list
 )
 
 // Timer calls its function each time it expires. A *time.Timer is one.
 type Timer interface {
 	Reset(d time.Duration) bool
-	Stop() bool // false: it has expired since it was set
+	Stop() bool // false if it has expired since it was set
 }
 
-// systemTimer makes a timer that is not running.
+// systemTimer returns a stopped timer.
 func systemTimer(f func()) Timer {
 	t := time.AfterFunc(time.Hour, f)
 	t.Stop()
@@ -38,10 +38,10 @@ func systemTimer(f func()) Timer {
 // and time. The guest cannot be interrupted. When its time is up, the tank is drained, and the guest stops at its next
 // refill.
 //
-// Setting a timer costs more than a short policy does, so a call sets one only where none expires before its time is
-// up. A timer that expires early looks at the clock, and is set again for the rest of the call that it finds.
+// Setting a timer costs more than a short policy does, so a call sets one only if none expires before its time is up. A
+// timer that expires early checks the clock, and is set again for the rest of the current call.
 //
-// The lock orders the host's goroutines only. The guest takes no lock, and may write back a value that it read before
+// The lock only orders the host's goroutines. The guest takes no lock, and may write back a value that it read before
 // the tank was drained, so the tank is drained again and again until the call has ended. Each global is one aligned
 // word.
 type tank struct {
@@ -53,9 +53,9 @@ type tank struct {
 	filled  int64
 	nested  int
 	time    time.Duration // granted
-	left    time.Duration // of it, at since
+	left    time.Duration // the rest of it, at since
 	since   time.Time
-	expires time.Time // when the timer does; zero: it is not set
+	expires time.Time // when the timer expires; zero if it is not set
 	running bool
 	paused  bool
 	late    bool
@@ -83,7 +83,7 @@ func newTank(guest api.Module, h *Host) (*tank, error) {
 	return t, nil
 }
 
-// fill grants fuel, depth and time until end. The time begins at now, which may be a little while ago.
+// fill grants fuel, depth, and the time d, which starts at now. now may be slightly in the past.
 func (t *tank) fill(fuel, depth int, d time.Duration, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *tank) grant(d time.Duration, now time.Time) {
 	}
 }
 
-// end takes the grant back. It returns false where the time was up.
+// end ends the grant. It returns false if the time was up.
 func (t *tank) end() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *tank) end() bool {
 	return !t.late
 }
 
-// close is for a tank that is never filled again.
+// close stops the timer of a tank that is never filled again.
 func (t *tank) close() { t.timer.Stop() }
 
 // pause stops the clock until resume.
@@ -130,15 +130,15 @@ func (t *tank) resume() {
 	t.grant(max(t.left, drainAgain), t.clock())
 }
 
-// take takes n fuel for work that the host does in the middle of the guest's: from the tank alone, because the guest
-// may hold the slice in a register. Where that leaves less than nothing, the call ends at its next refill.
+// take takes n fuel for work that the host does in the middle of the guest's. It uses only the tank, because the guest
+// may hold the slice in a register. If less than nothing is left, the call ends at its next refill.
 func (t *tank) take(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tank.Set(t.tank.Get() - uint64(n))
 }
 
-// expire leaves nothing to spend where the time of a call is up.
+// expire drains the tank if the time of the call is up.
 func (t *tank) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,12 +158,12 @@ func (t *tank) expire() {
 	t.grant(drainAgain, now)
 }
 
-// read is what is left. The lock must be held.
+// read returns what is left. The lock must be held.
 func (t *tank) read() wasm.Reading {
 	return wasm.Reading{Tank: int64(t.tank.Get()), Slice: int64(t.slice.Get()), Depth: int64(t.depth.Get())}
 }
 
-// spent is the fuel used since the last fill.
+// spent returns the fuel used since the last fill.
 func (t *tank) spent() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +194,7 @@ func (t *tank) charge(n int) *ending {
 	return nil
 }
 
-// ranDry says which of time, fuel and depth ran out, or nil where the call trapped for another reason.
+// ranDry returns which of time, fuel and depth ran out, or nil if the call trapped for another reason.
 func (t *tank) ranDry() *ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()

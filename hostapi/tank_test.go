@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// handTimer runs down when the test says so, and the clock of its hands is set forward by then.
+// handTimer expires when the test says so, and sets its clock forward to that time.
 type handTimer struct {
 	mu      sync.Mutex
 	hands   *hands
@@ -37,7 +37,7 @@ func (h *handTimer) Stop() bool {
 	return was
 }
 
-// runDown calls the function if the timer runs.
+// runDown calls the function if the timer is running.
 func (h *handTimer) runDown() bool {
 	h.mu.Lock()
 	was := h.running
@@ -49,7 +49,7 @@ func (h *handTimer) runDown() bool {
 	return was
 }
 
-// expire calls the function if the timer runs, whatever the clock says.
+// expire calls the function if the timer is running, whatever the clock says.
 func (h *handTimer) expire() {
 	h.mu.Lock()
 	was := h.running
@@ -60,14 +60,15 @@ func (h *handTimer) expire() {
 	}
 }
 
-// runs tells whether the timer runs and was set to d or less: a call that rests sets its timer again, to what is left.
+// runs reports whether the timer is running and was set to d or less: a call that rests sets its timer again, to the
+// time that is left.
 func (h *handTimer) runs(d time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.running && h.set <= d
 }
 
-// hands are the timers of a host, one per instance, and its clock, which runs ahead of the system's.
+// hands are the timers of a host, one per instance, and its clock, which is ahead of the system's.
 type hands struct {
 	mu     sync.Mutex
 	timers []*handTimer
@@ -99,7 +100,7 @@ func (h *hands) now() time.Time {
 	return time.Now().Add(h.ahead)
 }
 
-// endless is a host whose fuel never ends and whose timers the test runs down.
+// endless returns a host whose fuel never ends and whose timers the test controls.
 func endless(t *testing.T) (*Host, *hands) {
 	limits := DefaultLimits()
 	limits.Fuel = 1 << 55
@@ -107,7 +108,7 @@ func endless(t *testing.T) (*Host, *hands) {
 	return newHost(t, Options{Limits: limits, NewTimer: timers.make, Clock: timers.now}), timers
 }
 
-// signalled are texts that tell when the guest asks for one.
+// signalled are texts that signal when the guest asks for one.
 type signalled struct {
 	texts
 	asked chan struct{}
@@ -124,7 +125,7 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 	h, timers := endless(t)
 	forever := cat(ins(opLoop, void), ins(opBr, 0), ins(opEnd), konst(0))
 	c := twoRecords(mustLoad(t, h, guest{assemble: forever}.build()))
-	for range 100 { // The time of a call may be over before its guest begins, but not of all of them.
+	for range 100 { // the time of one call may be over before its guest begins, but not of all of them
 		if out := h.stopped(t, timers, c); out.Fuel > 0 && out.Fuel <= uint64(h.limits.Fuel) {
 			return
 		}
@@ -132,16 +133,16 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 	t.Error("no call that was stopped had used fuel")
 }
 
-// stopped makes a call that never ends, and runs its time down.
+// stopped makes a call that never ends, and expires its timer.
 func (h *Host) stopped(t *testing.T, timers *hands, c plan.Call) plan.Outcome {
 	ended := make(chan plan.Outcome)
 	go func() { ended <- h.Run(context.Background(), c) }()
 	timer := timers.newest()
 	for ; !timer.runs(h.limits.CallTime); timer = timers.newest() {
-		timer.runDown() // It may be set for the instance's start, which ended before, and then for the call.
+		timer.runDown() // it may be set first for the instance's start, which ended before, and then for the call
 		runtime.Gosched()
 	}
-	// The guest may put back what it read just before: so the timer must go on until the call has ended.
+	// The guest may write back what it read just before, so the timer must continue until the call has ended.
 	var out plan.Outcome
 	for running := true; running; {
 		select {
@@ -160,7 +161,7 @@ func (h *Host) stopped(t *testing.T, timers *hands, c plan.Call) plan.Outcome {
 	return out
 }
 
-// A call that ended within its time before gets more of it, so that a busy machine does not make a replay differ.
+// A call that ended in time before gets more time, so that a busy machine does not change a replay.
 func TestRepeatedCallsGetMoreTime(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, hostGuest(show(call(fnText, 0, 0, 64, 4))).build()))
@@ -181,7 +182,7 @@ func TestRepeatedCallsGetMoreTime(t *testing.T) {
 	}
 }
 
-// takes makes a call whose guest asks for a text, which takes some time.
+// takes makes a call whose guest asks for a text, which takes d.
 func (h *Host) takes(timers *hands, c plan.Call, d time.Duration) plan.Outcome {
 	s := signalled{c.Texts.(texts), make(chan struct{}), make(chan struct{})}
 	c.Texts = s
@@ -194,7 +195,7 @@ func (h *Host) takes(timers *hands, c plan.Call, d time.Duration) plan.Outcome {
 	return <-ended
 }
 
-// Time that a host function takes counts: the guest does not get to run on.
+// The time of host functions counts: the guest does not continue after its deadline.
 func TestDeadlineCountsHostFunctions(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, hostGuest(show(call(fnText, 0, 0, 64, 4))).build()))
@@ -204,7 +205,7 @@ func TestDeadlineCountsHostFunctions(t *testing.T) {
 	}
 }
 
-// A timer that was set for a call does nothing to a later one of the same instance, except that it is set again for the
+// A timer that was set for a call does not affect a later one of the same instance, except that it is set again for the
 // time that this one has left.
 func TestTimerOfAnEarlierCall(t *testing.T) {
 	h, timers := endless(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// wasiModule is the name under which language runtimes import WASI preview 1.
+// wasiModule is the module name under which language runtimes import WASI preview 1.
 const wasiModule = "wasi_snapshot_preview1"
 
 // Error numbers of WASI preview 1.
@@ -20,18 +20,18 @@ const (
 	wasiNotSupported = 58
 )
 
-// The clock stands still: at the request's now during a call, and at startInstant while an instance starts, because an
-// instance outlives the request that it was made for. Monotonic time stands still at 1 s, because the Go runtime takes
-// 0 for a broken clock.
+// The clock does not move: during a call it shows the request's now, and while an instance starts, startInstant,
+// because an instance outlives the request that it was made for. Monotonic time is always 1 s, because the Go runtime
+// considers 0 a broken clock.
 const (
 	startInstant   = int64(1_600_000_000_000) // ms since 1970
 	monotonicNanos = int64(time.Second)
 	startSeed      = 0
 )
 
-// wasiFunctions are what the runtimes of Go, TinyGo, AssemblyScript, C and Rust import to start and to say why they
+// wasiFunctions returns what the runtimes of Go, TinyGo, AssemblyScript, C and Rust import to start and to say why they
 // panicked. They give access to nothing. wazero's own are not used, because those offer files and sockets, and because
-// every answer must depend on the request and the module alone.
+// every result must depend only on the request and the module.
 func wasiFunctions() []hostFunction {
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
 	errno := []api.ValueType{i32}
@@ -63,7 +63,7 @@ func wasiFunctions() []hostFunction {
 func wasiNothing(_ *instance, stack []uint64) { answer(stack, wasiSuccess) }
 func wasiNoFile(_ *instance, stack []uint64)  { answer(stack, wasiBadFile) }
 
-// answer puts a result on the stack, which has room for it even where a function has no parameters.
+// answer puts a result on the stack, which has room for it even if a function has no parameters.
 func answer(stack []uint64, errno uint64) { stack[0] = errno }
 
 func wasiNoSizes(in *instance, stack []uint64) {
@@ -115,8 +115,8 @@ func wasiExit(in *instance, stack []uint64) {
 	in.stop(plan.StatusTrap, "the policy called proc_exit(%d)", int32(stack[0]))
 }
 
-// wasiPoll ends every wait at once, because the Go runtime sleeps while it panics, and its words would be lost. A guest
-// that waits for the clock to move runs out of fuel.
+// wasiPoll ends every wait at once: the Go runtime sleeps while it panics, and otherwise its message would be lost. A
+// guest that waits for the clock to move runs out of fuel.
 func wasiPoll(in *instance, stack []uint64) {
 	const subscriptionSize, eventSize, typeAt, errorAt, eventTypeAt, clock = 48, 32, 8, 8, 10, 0
 	le := binary.LittleEndian
@@ -142,11 +142,11 @@ func wasiPoll(in *instance, stack []uint64) {
 	answer(stack, wasiSuccess)
 }
 
-// maxVectors bounds the items of a list in one call.
+// maxVectors is the maximum number of items in a list in one call.
 const maxVectors = 1024
 
-// wasiWrite keeps what a runtime prints when it panics. Long output is cut and not refused, because the call fails
-// anyway.
+// wasiWrite keeps what a runtime prints when it panics. Long output is truncated rather than refused, because the call
+// fails anyway.
 func wasiWrite(in *instance, stack []uint64) {
 	const stdout, stderr, maxPrinted = 1, 2, 512
 	le := binary.LittleEndian

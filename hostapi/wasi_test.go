@@ -34,7 +34,7 @@ func TestClockShowsTheRequestsNow(t *testing.T) {
 		return cat(clock(id, 64), ins(opDropValue))
 	}
 	for shift, want := range map[int32]uint32{0: now & 0xffffffff, 4: now >> 32} {
-		// Two readings must agree with each other and with now: the answer is their difference, less 1.
+		// Two readings must agree with each other and with now: the result is their difference minus 1.
 		code := cat(read(0), read(0), load(64+shift), konst(int32(want)), ins(opSub), konst(-1), ins(opAdd))
 		out := runGuest(t, Options{}, wasiGuest(t, "clock_time_get", code))
 		if out.Status != plan.StatusAuthorError || !strings.Contains(out.Detail, "returned -1") {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Bytes of memory that the engine's parts take, as TestWeights measures them.
+// Memory used by the engine's parts in bytes, as measured by TestWeights.
 const (
 	runtimeWeight  = 32 << 10 // a runtime with its host modules
 	functionWeight = 320      // a function: its entry in the parsed module, its definition and where its code begins
@@ -20,11 +20,11 @@ const (
 	instanceWeight = 8 << 10 // an instance, without its stack
 	globalWeight   = 112     // a global of an instance
 	tableWeight    = 8       // an entry of an instance's table
-	referredWeight = 64      // an entry of an element segment, in an instance, with the function that it refers to
+	referredWeight = 64      // an entry of an element segment in an instance, with the function that it refers to
 )
 
-// weigh estimates the memory that a module takes, which is what was parsed and compiled, its snapshots and its
-// manifest, and the memory that an instance of it takes beside linear memory and stack.
+// weigh estimates the memory that a module uses (what was parsed and compiled, its snapshots and its manifest) and the
+// memory that an instance of it uses besides linear memory and stack.
 func (m *module) weigh(p *wasm.Prepared) {
 	n := &p.Info.Sizes
 	m.weight = runtimeWeight + int(m.code.Size) + 2*len(p.Module) + m.Policy.Weight() +
@@ -37,33 +37,33 @@ func (m *module) weigh(p *wasm.Prepared) {
 		referredWeight*n.ElementEntries + 24*(n.DataSegments+n.Elements) + 48*n.Imports
 }
 
-// footprint is the memory that an idle instance takes, in bytes.
+// footprint returns the memory that an idle instance uses, in bytes.
 func (in *instance) footprint() int {
 	return cap(in.memory.bytes) + in.key.module.instance + in.calls.bytes()
 }
 
-// keptStack is the longest stack of calls, in bytes, that an idle instance keeps. A stack begins with 10 KiB, grows by
-// doubling up to 50 MB, and never shrinks.
+// keptStack is the size of the largest call stack, in bytes, that an idle instance keeps. A stack starts with 10 KiB,
+// grows by doubling up to 50 MB, and never shrinks.
 const keptStack = 64 << 10
 
-// trimStack gives an instance a new stack where a call has grown the one it has.
+// trimStack gives an instance a new stack if a call has grown its current one.
 func (in *instance) trimStack() {
 	if in.calls.bytes() > keptStack {
 		in.export()
 	}
 }
 
-// export takes the function that calls go to, with a stack of its own.
+// export gets the function that calls use, with its own stack.
 func (in *instance) export() {
 	in.assemble = in.guest.ExportedFunction(exportAssemble)
 	in.calls = stackOf(in.assemble)
 }
 
-// callStack is the stack that a function's calls run on. The zero callStack is of an engine that has none.
+// callStack is the stack on which a function's calls run. The zero callStack belongs to an engine that has none.
 type callStack struct{ of reflect.Value }
 
-// stackOf finds the stack of a function. wazero does not tell it, so it is read from the engine's structure;
-// TestStackIsSeen fails where a new version of wazero has another one.
+// stackOf finds the stack of a function. wazero does not expose it, so it is read from the engine's structure;
+// TestStackIsSeen fails if a new version of wazero has a different structure.
 func stackOf(f api.Function) callStack {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Pointer {
@@ -76,7 +76,7 @@ func stackOf(f api.Function) callStack {
 	return callStack{stack}
 }
 
-// bytes is how long the stack is now.
+// bytes returns the current size of the stack.
 func (s callStack) bytes() int {
 	if !s.of.IsValid() {
 		return 0

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// heap is what the process's objects take, in bytes, once all that can be freed is.
+// heap returns the size of the process's objects in bytes, after everything that can be freed was.
 func heap() int {
-	for range 3 { // finalizers let go of what the next collection frees
+	for range 3 { // finalizers release what the next collection frees
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -26,7 +26,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// shapes are policies that do nothing and are large, each in another way. The number makes each a module of its own.
+// shapes returns policies that do nothing and are large, each in another way. The number makes each a different module.
 func shapes() map[string]func(n int) []byte {
 	policy := func(n int, members string, grow func(m *wasmtest.Module)) []byte {
 		i32 := func(n int) wasmtest.Types { return slices.Repeat(wasmtest.Types{wasm.I32}, n) }
@@ -79,7 +79,7 @@ func shapes() map[string]func(n int) []byte {
 	}
 }
 
-// TestWeights: modules and idle instances take at most what is accounted for them, and not a small part of it.
+// TestWeights checks that modules and idle instances use at most what is accounted for them, and not much less.
 func TestWeights(t *testing.T) {
 	limits := DefaultLimits()
 	limits.IdleBytes *= shares
@@ -102,7 +102,7 @@ func TestWeights(t *testing.T) {
 				call(n)
 			}
 			took, weight := (heap()-before)/modules, (h.modules.bytes+h.pool.bytes-accounted)/modules
-			// Machine code is not on the heap, but it is accounted.
+			// Machine code is not on the heap, but it is accounted for.
 			code := int(h.modules.newest.Front().Value.(*module).code.Size)
 			t.Logf("%d KiB on the heap, %d KiB accounted, %d KiB of it machine code", took>>10, weight>>10, code>>10)
 			if took > weight-code+16<<10 || weight-code > 4*took {
@@ -112,7 +112,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestStackIsSeen: the stack that deep calls have grown is seen, and an idle instance does not keep it.
+// TestStackIsSeen checks that a stack grown by deep calls is seen, and that an idle instance does not keep it.
 func TestStackIsSeen(t *testing.T) {
 	h := newHost(t, Options{})
 	attack, _ := hostile.Named("recursion-wide")
@@ -137,8 +137,8 @@ func TestStackIsSeen(t *testing.T) {
 	in.close(t.Context())
 }
 
-// TestCampaignIdleInstances: tenants that made one call each cost what is accounted for them, and once they are idle
-// nothing that can be measured.
+// TestCampaignIdleInstances checks that tenants that made one call each cost what is accounted for them, and nothing
+// measurable once they are idle.
 func TestCampaignIdleInstances(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
@@ -168,7 +168,7 @@ func TestCampaignIdleInstances(t *testing.T) {
 	}
 }
 
-// TestIdleInstancesGo: an instance that is not used between two sweeps is closed.
+// TestIdleInstancesGo checks that an instance that is not used between two sweeps is closed.
 func TestIdleInstancesGo(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
@@ -198,8 +198,8 @@ func TestIdleInstancesGo(t *testing.T) {
 	}
 }
 
-// TestTenantsShareNoModule: the same bytes are compiled anew for each tenant, so that no upload is quicker because of
-// another tenant's; and they are found by their tenant alone.
+// TestTenantsShareNoModule checks that the same bytes are compiled again for each tenant, so that no upload is faster
+// because of another tenant's, and that only their tenant finds them.
 func TestTenantsShareNoModule(t *testing.T) {
 	h := newHost(t, Options{})
 	code := guest{}.build()

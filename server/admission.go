@@ -10,36 +10,37 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// newPlaces makes the gate that requests pass before the engine works on them. Twice as many work at once as there are
-// processors; those that wait for the disk, the database, a lock or a client have left their places meanwhile. A tenant
-// that is alone keeps all processors busy. While another one is about, it leaves one processor free, because Go lets a
-// request that runs finish its ten milliseconds before it gives the processor to one that is ready. As many of its
-// requests as there are processors are inside then, those that wait for the disk included: a commit ends the waiting of
-// all that it holds at once, and they would go before whoever comes next. The rest wait in line, each tenant in its own,
-// and the lines are served by turns, so that a flood costs its sender.
+// newPlaces returns the gate that requests pass before the engine works on them. Twice as many work at once as there are
+// processors. Those that wait for the disk, the database, a lock or a client have left their places meanwhile.
+//
+// A tenant that is active alone keeps all processors busy. While several are active, each leaves one processor free,
+// because Go lets a running request finish its ten milliseconds before it gives the processor to another. Then at most as
+// many of a tenant's requests are inside as there are processors, including those that wait for the disk: a commit wakes
+// all that it holds at once, and they would go before the next tenant. The rest wait, each tenant in its own line, and the
+// lines take turns. So a flood slows down its sender.
 func newPlaces() *admission.Gate {
 	processors := runtime.GOMAXPROCS(0)
 	places := admission.NewGate(2*processors, min(processors+1, 2*processors-1))
 	places.Crowd(max(1, processors-1), processors)
-	// What the database and the collector do for a flood takes about as much again as its requests, so those may take
-	// half of the time. Where processors are few, that work falls on the one that is left free, and the flood rests
-	// longer.
+	// The work of the database and the garbage collector for a flood takes about as much again as its requests, so the
+	// requests may take half of the time. With few processors, that work falls on the one that is left free, and the
+	// flood rests longer.
 	places.Pace(flood, max(1, 5-processors))
 	return places
 }
 
-// newFeeds makes the gate that streams of events pass for each look at the store: half of the processors, by turns of
-// tenants, so that a tenant with many streams delays its own.
+// newFeeds returns the gate that streams of events pass for each look at the store. It has half as many places as there
+// are processors, and tenants take turns, so a tenant with many streams delays only its own.
 func newFeeds() *admission.Gate {
 	n := max(1, runtime.GOMAXPROCS(0)/2)
 	return admission.NewGate(n, n)
 }
 
-// flood is how many requests of one sender wait from where on they are refused soon: a client with a few of them at
-// once is served late on a busy machine, rather than refused.
+// flood is how many requests of one sender must wait before the next is refused soon. A client that sends fewer at once
+// is served late on a busy machine rather than refused.
 const flood = 32
 
-// enter waits for a place, and answers busy where none became free in time.
+// enter waits for a place. It returns the problem busy if none becomes free in time.
 func (s *Server) enter(ctx context.Context, who string) (*admission.Place, error) {
 	wait := s.limits.patient
 	if s.places.WaitingOf(who) >= flood {
@@ -54,7 +55,7 @@ func (s *Server) enter(ctx context.Context, who string) (*admission.Place, error
 	return place, err
 }
 
-// refused gives the reason why a key opens nothing, after the address that sent it has waited for its turn.
+// refused returns why a key was refused, after the address that sent it has waited for its turn.
 func (s *Server) refused(x *exchange, reason error) error {
 	place, err := s.enter(s.base, admission.Nobody+addressOf(x.c.Context().Conn()).String())
 	if err != nil {
@@ -64,13 +65,12 @@ func (s *Server) refused(x *exchange, reason error) error {
 	return reason
 }
 
-// busy refuses a request that would be served at another time.
+// busy refuses a request that would succeed at another time.
 func busy(why string) *problem {
 	return refuse(http.StatusServiceUnavailable, "busy", "%s; wait as Retry-After says and send it again", why)
 }
 
-// sender is in whose name a request waits and is counted: its tenant, the operator, or the address of one without a
-// key.
+// sender returns who a request waits and counts for: its tenant, the operator, or the client's address if it has no key.
 func (x *exchange) sender() string {
 	switch {
 	case x.caller.Tenant != "":
@@ -81,14 +81,14 @@ func (x *exchange) sender() string {
 	return admission.Nobody + addressOf(x.c.Context().Conn()).String()
 }
 
-// connection is the one that the request came on.
+// connection returns the connection of the request.
 func (x *exchange) connection() *conn { return x.c.Context().Conn().(*conn) }
 
-// heldAnswer is the length of an answer, in bytes, from which it counts as long until its client has taken it.
+// heldAnswer is the length, in bytes, from which an answer counts against the memory budget until its client has read it.
 const heldAnswer = 64 << 10
 
-// holdAnswer counts a long answer against the budget until it is written. A request that has changed nothing is refused
-// where it does not fit; any other is answered all the same.
+// holdAnswer counts a long answer against the budget until it is written. If it does not fit, a GET is refused; any other
+// request may have changed something, so it is answered anyway.
 func (x *exchange) holdAnswer() error {
 	r := x.c.Response()
 	if x.err != nil || len(r.Body()) < heldAnswer {

@@ -22,12 +22,13 @@ func (s *Server) health(context.Context, *call[nothing]) (status, error) {
 	return status{"ok", s.version, nil}, nil
 }
 
-// ready says that requests can be served and stored, else store_damaged or not_ready. Any other reason stands in the log
-// alone, because anybody may ask.
+// ready says that requests can be served and stored, else store_damaged, too_many_open_files or not_ready. Any other
+// reason is in the log alone, because anybody may ask.
 func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 	if err := s.engine.Ready(ctx); err != nil {
 		s.log.ErrorContext(ctx, "not ready", "request_id", c.id, "error", err)
-		if known, ok := errors.AsType[*fault.Error](err); ok && known.Code == "store_damaged" {
+		known, ok := errors.AsType[*fault.Error](err)
+		if ok && (known.Code == "store_damaged" || known.Code == "too_many_open_files") {
 			return status{}, known
 		}
 		return status{}, refuse(http.StatusServiceUnavailable, "not_ready", "the server cannot serve and store now")

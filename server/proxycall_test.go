@@ -13,8 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
@@ -48,17 +52,69 @@ var modelCalls = map[string]string{
 func streamedBody(body string) string { return `{"stream":true,` + body[1:] }
 
 // TestProxyChangesNoByte holds that a client gets just what the provider answers, whole or as a stream, and that the
-// provider gets just what the client sent, by each of the three paths.
+// provider gets just what the client sent, by each of the three paths: without Mneme, and where Mneme stores the call or
+// fails to.
 func TestProxyChangesNoByte(t *testing.T) {
 	t.Parallel()
-	reply := providers.Think("hm", providers.Reply{Parts: []providers.Part{{Text: "Grüße \u2028 <&>"},
+	working := func(s *failingStore) {}
+	for _, way := range []struct {
+		name, mode string
+		spoil      func(*failingStore)
+	}{
+		{"off", "off", working},
+		{"observe", "observe", working},
+		{"observe without space", "observe", func(s *failingStore) { s.refuses.Store(&store.ErrNoSpace) }},
+		{"observe without a database", "observe", func(s *failingStore) { s.refuses.Store(&store.ErrUnavailable) }},
+		{"observe of a damaged session", "observe", func(s *failingStore) {
+			s.Spoil(func(key []byte) bool { return bytes.HasPrefix(key, []byte("h\x00")) })
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			failing := &failingStore{Broken: enginetest.Broken{Store: memstore.New()}}
+			// Two providers with one script number their answers alike.
+			direct, behind := providers.Start(t), providers.Start(t)
+			s := inFront(t, behind.URL, func(o *setup) { o.store = failing })
+			changesNoByte(t, s, direct, behind, way.mode) // It makes the session.
+			way.spoil(failing)
+			stored := changesNoByte(t, s, direct, behind, way.mode)
+			if fails := strings.Contains(way.name, " "); stored["yes"] == (fails || way.mode == "off") {
+				t.Errorf("stored: %v", stored)
+			}
+			if refused := behind.Refusals(); len(refused) > 0 {
+				t.Error(refused)
+			}
+		})
+	}
+}
+
+// failingStore is a store whose commits can be made to fail.
+type failingStore struct {
+	enginetest.Broken
+	refuses atomic.Pointer[error]
+}
+
+func (s *failingStore) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if err := s.refuses.Load(); err != nil {
+		return *err
+	}
+	return s.Broken.Commit(ctx, tenant, b)
+}
+
+// changesNoByte sends calls to a provider, directly and through the proxy, and compares what both sides got. It returns
+// what the answers say of whether they were stored.
+func changesNoByte(t *testing.T, s *site, direct, behind *providers.Server, mode string) map[string]bool {
+	t.Helper()
+	stored := map[string]bool{}
+	calls := providers.Think("hm", providers.Reply{Parts: []providers.Part{{Text: "Grüße \u2028 <&>"},
 		{Call: &providers.Call{Name: "f", Arguments: `{"a": [1, 2.50]}`}}, {Call: &providers.Call{Name: "f", Arguments: `{}`}}}})
-	// Two providers with one script number their answers alike.
-	direct, behind := providers.Start(t), providers.Start(t)
-	s := inFront(t, behind.URL)
 	for path, body := range modelCalls {
 		for _, under := range []string{"", "/p/default", "/p/default/s/chat"} {
-			for _, body := range []string{body, streamedBody(body)} {
+			for i, body := range []string{body, streamedBody(body), body, streamedBody(body)} {
+				reply := calls
+				if i > 1 { // a reply that ends a turn
+					reply = providers.Say("Grüße \u2028 <&>")
+				}
 				direct.Script(reply)
 				behind.Script(reply)
 				req, err := http.NewRequestWithContext(t.Context(), "POST", direct.URL+path, strings.NewReader(body))
@@ -72,7 +128,8 @@ func TestProxyChangesNoByte(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := read(t, res)
-				got := s.do("POST", under+path, body, callHeaders("X-Mneme-Mode", "off")...)
+				got := s.do("POST", under+path, body, callHeaders("X-Mneme-Mode", mode)...)
+				stored[got.header.Get("X-Mneme-Stored")] = true
 				if got.status != want.status || !bytes.Equal(got.body, want.body) {
 					t.Errorf("%s%s: %d %s\nwant %d %s", under, path, got.status, got.body, want.status, want.body)
 				}
@@ -81,7 +138,7 @@ func TestProxyChangesNoByte(t *testing.T) {
 						t.Errorf("%s%s: %s is %q, want %q", under, path, name, got.header[name], values)
 					}
 				}
-				if got.header.Get("X-Mneme-Request-Id") == "" || got.header.Get("X-Mneme-Mode") != "off" {
+				if got.header.Get("X-Mneme-Request-Id") == "" || mode == "off" && got.header.Get("X-Mneme-Mode") != "off" {
 					t.Errorf("%s%s: %v", under, path, got.header)
 				}
 				seen := behind.Requests()
@@ -92,9 +149,7 @@ func TestProxyChangesNoByte(t *testing.T) {
 			}
 		}
 	}
-	if refused := behind.Refusals(); len(refused) > 0 {
-		t.Error(refused)
-	}
+	return stored
 }
 
 // echo is a provider that answers with what it was asked.

@@ -1,6 +1,6 @@
-// Package admission shares a bounded number of places between tenants, so that a tenant with much to do does not keep the
-// others from their turn. Turns is the order alone, for a caller that has a lock and a queue of its own. Gate lets
-// goroutines wait for a place.
+// Package admission shares a bounded number of places between tenants, so that a tenant with much to do does not delay
+// the others. Turns decides who is next, for a caller that has a lock and a queue of its own. Gate lets goroutines wait
+// for a place.
 package admission
 
 import (
@@ -8,194 +8,234 @@ import (
 	"time"
 )
 
-// Turns says whose turn it is: a free place goes to the tenant that holds the fewest, and of those to the one that was
-// served longest ago. Not safe for concurrent use.
-type Turns struct {
+// limits bound the places of a gate.
+type limits struct {
 	places int // in all
-	share  int // one tenant's at most
-	crowd  int // the same while another tenant is about; 0: as share
-	inside int // one tenant's at most while another one is about, counting those that departed
+	share  int // of one tenant
 
-	resting map[string]time.Time // tenants that get no place before a time
+	// These apply to each tenant while several are active.
+	crowd  int // places of one tenant; 0: several active tenants change nothing
+	inside int // the same with those that it left for a short time
+}
 
-	// Another tenant is about for some grants after a place went to another tenant than the place before.
-	grants, changed uint64
-	changedAt       time.Time
-	last            string
+// standing is what Turns knows of one tenant.
+type standing struct {
+	held   int       // places that it holds
+	away   int       // places that it left for a short time
+	joined uint64    // the turn in which it began to wait, or was served last while it waits; 0: it does not wait
+	rests  time.Time // it gets no place before, while several tenants are active
+}
 
+// admits reports whether a tenant may take a place when so many are used.
+func (l limits) admits(s standing, used int, crowded bool, now time.Time) bool {
+	switch {
+	case used >= l.places:
+		return false
+	case !crowded:
+		return s.held < l.share
+	}
+	return s.held < l.crowd && s.held+s.away < l.inside && !s.rests.After(now)
+}
+
+// before reports whether a waiting tenant is served before another one: the one that holds fewer places, or of two that
+// hold as many the one that was served longer ago.
+func (s standing) before(other standing) bool {
+	if s.held != other.held {
+		return s.held < other.held
+	}
+	return s.joined < other.joined
+}
+
+// Turns says whose turn it is: a free place goes to the waiting tenant that holds the fewest, and of those to the one that
+// was served longest ago. It is not safe for concurrent use.
+type Turns struct {
+	limits  limits
+	active  activity
 	used    int
-	held    map[string]int
-	away    map[string]int    // places that were departed from, and to which their holders return
-	waiting map[string]uint64 // tenants that wait: the turn in which each was served last, or joined
-	turn    uint64            // grows with each tenant that joins or is served
+	tenants map[string]*standing // those with anything to know
+	turn    uint64               // grows when a tenant begins to wait or is served
 }
 
-// NewTurns makes Turns of so many places, of which one tenant holds at most share.
+// NewTurns returns Turns with so many places, of which one tenant holds at most share.
 func NewTurns(places, share int) *Turns {
-	return &Turns{places: places, share: max(1, share), held: map[string]int{}, away: map[string]int{},
-		waiting: map[string]uint64{}, resting: map[string]time.Time{}}
+	return &Turns{limits: limits{places: places, share: max(1, share)}, tenants: map[string]*standing{}}
 }
 
-// A tenant that was given a place counts as being about for so many grants, and no longer than aboutTime: a tenant that is
-// slowed down for its sake makes few grants.
+// activity tells whether several tenants are active: a place went to another tenant than the one before within the last
+// activeGrants grants and the last activeTime. A tenant that is slowed down makes few grants, hence the time.
+type activity struct {
+	grants    uint64
+	changed   uint64 // the grant that went to another tenant than the one before; 0: none did
+	changedAt time.Time
+	last      string
+}
+
 const (
-	about     = 2048
-	aboutTime = 5 * time.Second
+	activeGrants = 2048
+	activeTime   = 5 * time.Second
 )
 
-// full tells whether a tenant has all that it may have now.
-func (t *Turns) full(tenant string) bool {
-	held := t.held[tenant]
-	if t.crowded() {
-		return t.rests(tenant) || held >= t.crowd || held+t.away[tenant] >= t.inside
+// Nobody begins the names of holders that are not tenants, such as senders without a key. They take turns like tenants,
+// but do not count as active: otherwise anybody could slow a tenant down.
+const Nobody = "\x00"
+
+func (a *activity) granted(tenant string, now time.Time) {
+	a.grants++
+	if strings.HasPrefix(tenant, Nobody) {
+		return
 	}
-	return held >= t.share
+	if tenant != a.last && a.last != "" {
+		a.changed = a.grants
+		a.changedAt = now
+	}
+	a.last = tenant
 }
 
-// crowded tells whether several tenants are about, and something is to change for that.
-func (t *Turns) crowded() bool {
-	return t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about && time.Since(t.changedAt) < aboutTime
+func (a *activity) several(now time.Time) bool {
+	return a.changed > 0 && a.grants-a.changed < activeGrants && now.Sub(a.changedAt) < activeTime
 }
 
-// Rest gives a tenant no place for some time, beside any time before that is not over. It counts while another tenant
-// is about.
+// crowded reports whether the limits for several active tenants apply.
+func (t *Turns) crowded(now time.Time) bool { return t.limits.crowd > 0 && t.active.several(now) }
+
+// of returns what is known of a tenant, to be changed. drop must follow any change that can leave nothing to know.
+func (t *Turns) of(tenant string) *standing {
+	s := t.tenants[tenant]
+	if s == nil {
+		s = &standing{}
+		t.tenants[tenant] = s
+	}
+	return s
+}
+
+// drop forgets a tenant if there is nothing to know of it.
+func (t *Turns) drop(tenant string, s *standing) {
+	if s.held == 0 && s.away == 0 && s.joined == 0 && (s.rests.IsZero() || !s.rests.After(time.Now())) {
+		delete(t.tenants, tenant)
+	}
+}
+
+// Take takes a place for a tenant if it may have one now.
+func (t *Turns) Take(tenant string) bool {
+	now := time.Now()
+	s := t.of(tenant)
+	if !t.limits.admits(*s, t.used, t.crowded(now), now) {
+		t.drop(tenant, s)
+		return false
+	}
+	t.active.granted(tenant, now)
+	s.held++
+	t.used++
+	return true
+}
+
+// Force takes a place for a tenant, even if none is free. Those that wait then wait longer.
+func (t *Turns) Force(tenant string) {
+	t.of(tenant).held++
+	t.used++
+}
+
+// Free gives a place back.
+func (t *Turns) Free(tenant string) {
+	s := t.of(tenant)
+	s.held--
+	t.used--
+	t.drop(tenant, s)
+}
+
+// Away notes that so many more of a tenant's holders left for a short time, or with a negative n that they are back.
+func (t *Turns) Away(tenant string, n int) {
+	s := t.of(tenant)
+	s.away += n
+	t.drop(tenant, s)
+}
+
+// Rest gives a tenant no place for a duration, which begins when its last rest ends. It applies while several tenants
+// are active.
 func (t *Turns) Rest(tenant string, d time.Duration) {
+	s := t.of(tenant)
 	from := time.Now()
-	if until := t.resting[tenant]; until.After(from) {
-		from = until
+	if s.rests.After(from) {
+		from = s.rests
 	}
-	t.resting[tenant] = from.Add(d)
+	s.rests = from.Add(d)
 }
 
-// rests forgets a rest that is over, so that Rested does not give it.
-func (t *Turns) rests(tenant string) bool {
-	until, ok := t.resting[tenant]
-	if !ok || time.Now().Before(until) {
-		return ok
-	}
-	delete(t.resting, tenant)
-	return false
-}
-
-// Rested is when the first of those that wait has rested; ok is false where none gets a place then: none rests, or none
-// is free.
+// Rested returns when the first waiting tenant has rested. It is not ok if no tenant would get a place then.
 func (t *Turns) Rested() (at time.Time, ok bool) {
-	if !t.crowded() || t.used >= t.places {
+	now := time.Now()
+	if !t.crowded(now) || t.used >= t.limits.places {
 		return at, false
 	}
-	for name, until := range t.resting {
-		if _, waits := t.waiting[name]; waits && (!ok || until.Before(at)) {
-			at, ok = until, true
+	for _, s := range t.tenants {
+		if s.joined > 0 && s.rests.After(now) && (!ok || s.rests.Before(at)) {
+			at = s.rests
+			ok = true
 		}
 	}
 	return at, ok
 }
 
-// Take takes a place for a tenant at once, where one is free and the tenant does not hold its share.
-func (t *Turns) Take(tenant string) bool {
-	if t.used >= t.places || t.full(tenant) {
-		return false
-	}
-	t.grant(tenant)
-	t.Force(tenant)
-	return true
-}
-
-// Nobody begins the names of holders that are no tenants, such as senders without a key. They take their turns, but do not
-// count as being about: anybody could slow a tenant down otherwise.
-const Nobody = "\x00"
-
-func (t *Turns) grant(tenant string) {
-	t.grants++
-	if strings.HasPrefix(tenant, Nobody) {
-		return
-	}
-	if tenant != t.last && t.last != "" {
-		t.changed, t.changedAt = t.grants, time.Now()
-	}
-	t.last = tenant
-}
-
-// Force takes a place for a tenant, also where none is free: the next ones then wait longer.
-func (t *Turns) Force(tenant string) {
-	t.used++
-	t.held[tenant]++
-}
-
-// Free gives a place back.
-func (t *Turns) Free(tenant string) {
-	t.used--
-	if t.held[tenant]--; t.held[tenant] == 0 {
-		delete(t.held, tenant)
-	}
-}
-
-// Depart gives a place up for a short time, in which it still counts as inside.
-func (t *Turns) Depart(tenant string) {
-	t.Free(tenant)
-	t.away[tenant]++
-}
-
-// Return is Force for a holder that departed.
-func (t *Turns) Return(tenant string) {
-	if t.away[tenant]--; t.away[tenant] == 0 {
-		delete(t.away, tenant)
-	}
-	t.Force(tenant)
-}
-
-// Wait notes that a tenant has something in line. Doing so again changes nothing.
+// Wait notes that a tenant waits. If it waits already, nothing changes.
 func (t *Turns) Wait(tenant string) {
-	if _, ok := t.waiting[tenant]; !ok {
-		t.turn++
-		t.waiting[tenant] = t.turn
+	if t.of(tenant).joined == 0 {
+		t.WaitLast(tenant)
 	}
 }
 
-// WaitLast is Wait, behind all tenants that wait already.
+// WaitLast notes that a tenant waits, and puts it behind all others.
 func (t *Turns) WaitLast(tenant string) {
 	t.turn++
-	t.waiting[tenant] = t.turn
+	t.of(tenant).joined = t.turn
 }
 
-// Leave notes that a tenant has nothing in line any more.
-func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
+// Leave notes that a tenant no longer waits.
+func (t *Turns) Leave(tenant string) {
+	s := t.of(tenant)
+	s.joined = 0
+	t.drop(tenant, s)
+}
 
-// Behind reports whether another tenant waits that holds fewer places than this one, which holds some.
+// Behind reports whether another tenant waits that holds fewer places than this one.
 func (t *Turns) Behind(tenant string) bool {
-	for name := range t.waiting {
-		if name != tenant && t.held[name] < t.held[tenant] {
+	own := t.tenants[tenant]
+	for _, s := range t.tenants {
+		if own != nil && s.joined > 0 && s.held < own.held {
 			return true
 		}
 	}
 	return false
 }
 
-// Next takes a place for the tenant whose turn it is, among those that wait and are ready; where ready is nil, all are.
-// It is not ok where no place is free or all of them hold their share.
+// Next takes a place for the tenant whose turn it is, among those that wait and are ready; a nil ready means that all
+// are. It is not ok if none of them may have a place.
 func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
-	if t.used >= t.places {
+	if t.used >= t.limits.places {
 		return "", false
 	}
-	for name, served := range t.waiting {
-		held, least := t.held[name], t.held[tenant]
-		first := !ok || held < least || held == least && served < t.waiting[tenant]
-		if first && !t.full(name) && (ready == nil || ready(name)) {
-			tenant, ok = name, true
+	now := time.Now()
+	crowded := t.crowded(now)
+	var first *standing
+	for name, s := range t.tenants {
+		if s.joined > 0 && (!ok || s.before(*first)) && t.limits.admits(*s, t.used, crowded, now) &&
+			(ready == nil || ready(name)) {
+			tenant = name
+			first = s
+			ok = true
 		}
 	}
 	if ok {
 		t.turn++
-		t.waiting[tenant] = t.turn
-		t.grant(tenant)
-		t.Force(tenant)
+		t.used++
+		first.joined = t.turn
+		first.held++
+		t.active.granted(tenant, now)
 	}
 	return tenant, ok
 }
 
-// NextDue is Next among the tenants whose work is due by now; due tells of each when its work is due, and whether it
-// has any. Where no tenant is next, NextDue says when to look again: at the zero time where nothing waits for time to
-// pass.
+// NextDue is Next among the tenants whose work is due by now. due returns when a tenant's work is due, and whether it has
+// any. If no tenant is next, NextDue returns when to look again, or the zero time if nothing waits for time to pass.
 func (t *Turns) NextDue(now time.Time, due func(tenant string) (at time.Time, any bool)) (tenant string,
 	next time.Time, ok bool) {
 	tenant, ok = t.Next(func(tenant string) bool {

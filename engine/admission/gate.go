@@ -13,45 +13,40 @@ type Gate struct {
 	turns *Turns
 	lines map[string][]chan struct{} // by tenant, in the order of arrival; each is closed when its place is given
 
-	// A tenant with so many in line rests so many times as long as it held a place; see Pace.
+	// A tenant with at least long in line rests so many times as long as it held a place; see Pace.
 	long  int
 	rests int
 	wake  *time.Timer // serves those that have rested
 }
 
-// NewGate makes a Gate of so many places, of which one tenant holds at most share.
+// NewGate returns a Gate with so many places, of which one tenant holds at most share.
 func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
 
-// Crowd lowers the share of each tenant while another one is about, and bounds how many of its holders are inside then:
-// those at work and those that departed for a short time. A tenant that is alone has all of its share. One that comes
-// with little to do finds something left, and not only at the end of what the other is doing.
+// Crowd lowers the share of each tenant while several are active, and bounds how many of its holders are inside: those
+// that hold a place and those that left it with Depart. A tenant that is active alone has its whole share. So one that
+// comes with little to do finds a free place at once.
 func (g *Gate) Crowd(share, inside int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.turns.crowd, g.turns.inside = share, inside
+	g.turns.limits.crowd = share
+	g.turns.limits.inside = inside
 }
 
-// Pace makes a tenant that has long or more in line, while another one is about, rest between its places: rests times
-// as long as it held each. Processors are idle meanwhile, which the others find free at once.
+// Pace makes a tenant with long or more in line rest between its places while several tenants are active: rests times as
+// long as it held each. Meanwhile processors are idle, and the others get one at once.
 func (g *Gate) Pace(long, rests int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.long, g.rests = long, rests
+	g.long = long
+	g.rests = rests
 }
 
-// longestRest bounds the rest behind a place that was held for long.
+// longestRest bounds the rest after a place that was held for long.
 const longestRest = 50 * time.Millisecond
 
-// held notes for how long a place was held that is given back now. The lock must be held.
-func (g *Gate) held(tenant string, d time.Duration) {
-	if g.rests > 0 && len(g.lines[tenant]) >= g.long && g.turns.crowded() {
-		g.turns.Rest(tenant, min(time.Duration(g.rests)*d, longestRest))
-	}
-}
-
-// Waiting is how many wait for a place now.
+// Waiting returns how many wait for a place.
 func (g *Gate) Waiting() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,8 +56,8 @@ func (g *Gate) Waiting() (n int) {
 	return n
 }
 
-// Enter waits for a place, or for ctx to end, whose error it then answers. While it waits, it gives up the place in
-// another gate that ctx carries.
+// Enter waits for a place. If ctx ends first, Enter returns its error. While it waits, it gives up the place in another
+// gate that ctx carries.
 func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.mu.Lock()
 	if g.turns.Take(tenant) {
@@ -88,7 +83,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	return ctx.Err()
 }
 
-// WaitingOf is how many of a tenant's wait for a place.
+// WaitingOf returns how many wait for a place of one tenant.
 func (g *Gate) WaitingOf(tenant string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,16 +97,8 @@ func (g *Gate) Leave(tenant string) {
 	g.free(tenant)
 }
 
-// reenter takes a place at once, for a holder that gave it up to wait.
-func (g *Gate) reenter(tenant string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.turns.Force(tenant)
-}
-
-// Yield gives a place that is held to a tenant that waits for one and holds fewer, if there is any, and waits until it
-// is this tenant's turn again. It returns whether it waited. Meanwhile it gives up the place in another gate that ctx
-// carries.
+// Yield gives a held place to a tenant that waits and holds fewer, if there is one, and waits until it is this tenant's
+// turn again. It reports whether it waited. Meanwhile it gives up the place in another gate that ctx carries.
 func (g *Gate) Yield(ctx context.Context, tenant string) bool {
 	g.mu.Lock()
 	if !g.turns.Behind(tenant) {
@@ -134,28 +121,27 @@ func (g *Gate) free(tenant string) {
 	g.serve()
 }
 
-// depart gives a place up that its holder will take again soon, and serves those in line.
-func (g *Gate) depart(tenant string, held time.Duration) {
+// release gives back a place that was held for a time. away means that its holder takes it again soon.
+func (g *Gate) release(tenant string, held time.Duration, away bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held(tenant, held)
-	g.turns.Depart(tenant)
-	g.serve()
-}
-
-// leave is Leave for a holder that knows for how long it held the place.
-func (g *Gate) leave(tenant string, held time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.held(tenant, held)
+	if g.rests > 0 && len(g.lines[tenant]) >= g.long && g.turns.crowded(time.Now()) {
+		g.turns.Rest(tenant, min(time.Duration(g.rests)*held, longestRest))
+	}
+	if away {
+		g.turns.Away(tenant, 1)
+	}
 	g.free(tenant)
 }
 
-// comeBack is reenter for a holder that departed.
-func (g *Gate) comeBack(tenant string) {
+// retake takes a place again that was released, without waiting.
+func (g *Gate) retake(tenant string, away bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.turns.Return(tenant)
+	g.turns.Force(tenant)
+	if away {
+		g.turns.Away(tenant, -1)
+	}
 }
 
 // serve gives free places to those in line.
@@ -171,7 +157,7 @@ func (g *Gate) serve() {
 	}
 }
 
-// awaitRested serves again once somebody has rested who waits.
+// awaitRested serves again when the first of those that wait has rested.
 func (g *Gate) awaitRested() {
 	at, ok := g.turns.Rested()
 	switch {
@@ -187,7 +173,7 @@ func (g *Gate) awaitRested() {
 	}
 }
 
-// giveUp leaves the line. It is false where the place was given already.
+// giveUp leaves the line. It reports false if the place was given already.
 func (g *Gate) giveUp(tenant string, given chan struct{}) bool {
 	at := slices.Index(g.lines[tenant], given)
 	if at >= 0 {

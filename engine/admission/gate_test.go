@@ -58,13 +58,13 @@ func TestGateIsFair(t *testing.T) {
 					t.Errorf("came through: %q, want %q", got, c.want)
 				}
 				for range len(c.holding) + len(c.line) - len(c.leave) { // let everyone through
-					for who := range g.turns.held {
+					for who := range g.turns.heldBy() {
 						g.Leave(who)
 						break
 					}
 					synctest.Wait()
 				}
-				if len(g.turns.held) != 0 || len(g.turns.waiting) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
+				if len(g.turns.heldBy()) != 0 || len(g.turns.inLine()) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
 					t.Errorf("not empty: %+v", g)
 				}
 			})
@@ -93,7 +93,7 @@ func TestGateModel(t *testing.T) {
 					}
 				}()
 			case action < 7:
-				if g.turns.held[tenant] > 0 {
+				if g.turns.heldBy()[tenant] > 0 {
 					g.Leave(tenant)
 				}
 			case len(cancels) > 0:
@@ -102,7 +102,7 @@ func TestGateModel(t *testing.T) {
 			}
 			synctest.Wait()
 			used := 0
-			for who, n := range g.turns.held {
+			for who, n := range g.turns.heldBy() {
 				used += n
 				if n > share || n == 0 {
 					t.Fatalf("seed %d, step %d: %s holds %d", seed, step, who, n)
@@ -111,8 +111,8 @@ func TestGateModel(t *testing.T) {
 			if used != g.turns.used || used > places {
 				t.Fatalf("seed %d, step %d: %d hold, %d are counted", seed, step, used, g.turns.used)
 			}
-			for who := range g.turns.waiting {
-				if len(g.lines[who]) == 0 || used < places && g.turns.held[who] < share {
+			for who := range g.turns.inLine() {
+				if len(g.lines[who]) == 0 || used < places && g.turns.heldBy()[who] < share {
 					t.Fatalf("seed %d, step %d: %s waits for nothing", seed, step, who)
 				}
 			}
@@ -121,8 +121,8 @@ func TestGateModel(t *testing.T) {
 			cancel()
 		}
 		synctest.Wait()
-		if len(g.turns.waiting) != 0 || len(failed) != 0 {
-			t.Errorf("seed %d: %d tenants still wait", seed, len(g.turns.waiting))
+		if len(g.turns.inLine()) != 0 || len(failed) != 0 {
+			t.Errorf("seed %d: %d tenants still wait", seed, len(g.turns.inLine()))
 		}
 	})
 }
@@ -182,7 +182,7 @@ func TestGateYield(t *testing.T) {
 		g.Leave("a")
 		synctest.Wait()
 		g.Leave("a")
-		if len(g.turns.held) != 0 || len(g.turns.waiting) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
+		if len(g.turns.heldBy()) != 0 || len(g.turns.inLine()) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
 			t.Errorf("not empty: %+v", g)
 		}
 	})

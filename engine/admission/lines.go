@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// ErrFull refuses one more in a line that is full.
+// ErrFull is the error of Enter when too many wait already.
 var ErrFull = errors.New("the line is full")
 
-// Lines lets one holder at a time through for each name. The others wait in the order in which they came.
+// Lines admits one holder at a time for each name. The others wait in the order in which they came.
 type Lines struct {
 	longest int // how many may wait for one name
 
@@ -18,13 +18,14 @@ type Lines struct {
 	lines map[string][]chan struct{} // the first of a line holds the place; each is closed when its turn comes
 }
 
-// NewLines makes Lines in each of which so many may wait.
+// NewLines returns Lines in which at most longest wait for one name.
 func NewLines(longest int) *Lines {
 	return &Lines{longest: longest, lines: map[string][]chan struct{}{}}
 }
 
-// Enter waits for a name's place, or for ctx to end, whose error it then answers. Where too many wait already it
-// answers ErrFull at once. While it waits it gives up the place that ctx carries. Whoever was let through calls leave.
+// Enter waits until the caller is first in the line of a name; then the caller must call leave. If ctx ends first, Enter
+// returns its error. If too many wait already, it returns ErrFull at once. While it waits, it gives up the place that ctx
+// carries.
 func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error) {
 	turn := make(chan struct{})
 	l.mu.Lock()
@@ -33,7 +34,8 @@ func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error
 		l.mu.Unlock()
 		return nil, ErrFull
 	}
-	if l.lines[name] = append(line, turn); len(line) == 0 {
+	l.lines[name] = append(line, turn)
+	if len(line) == 0 {
 		close(turn)
 	}
 	l.mu.Unlock()
@@ -53,7 +55,7 @@ func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error
 	}
 }
 
-// leave takes one out of a line, and lets the next through where that one held the place.
+// leave takes one out of a line, and admits the next if that one was first.
 func (l *Lines) leave(name string, turn chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +65,8 @@ func (l *Lines) leave(name string, turn chan struct{}) {
 		delete(l.lines, name)
 		return
 	}
-	if l.lines[name] = line; at == 0 {
+	l.lines[name] = line
+	if at == 0 {
 		close(line[0])
 	}
 }

@@ -112,7 +112,7 @@ func TestPaceEnds(t *testing.T) {
 		if n := inASecond(); n > 300 {
 			t.Errorf("behind another tenant it worked %d times", n)
 		}
-		time.Sleep(aboutTime)
+		time.Sleep(activeTime)
 		if n := inASecond(); n != 1000 {
 			t.Errorf("alone again it worked %d times", n)
 		}
@@ -127,7 +127,7 @@ func TestRestedOnce(t *testing.T) {
 	for _, places := range []int{2, 4} { // none is free, or the tenant holds all that it may have
 		synctest.Test(t, func(t *testing.T) {
 			turns := NewTurns(places, places)
-			turns.crowd, turns.inside = 1, 2
+			turns.limits.crowd, turns.limits.inside = 1, 2
 			turns.Take("quiet")
 			turns.Free("quiet")
 			turns.Take("loud")

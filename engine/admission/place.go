@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Place is a place in a Gate whose holder gives it up for as long as it waits for something: a disk, a network, a lock.
-// So the places of a gate bound what works, not what waits. A nil Place is one that nobody holds.
+// Place is a place in a Gate whose holder gives it up while it waits for a disk, a network or a lock. So a gate bounds how
+// many work, not how many wait. A nil Place is valid: its methods do nothing.
 type Place struct {
 	gate   *Gate
 	tenant string
@@ -21,7 +21,7 @@ type Place struct {
 
 type placeKey struct{}
 
-// Hold is Enter for a holder that will wait on the way. Pause finds the place in the context that Hold answers.
+// Hold is Enter for a holder that will wait for something. Pass the place on with With, so that Pause finds it.
 func (g *Gate) Hold(ctx context.Context, tenant string) (*Place, error) {
 	if err := g.Enter(ctx, tenant); err != nil {
 		return nil, err
@@ -29,26 +29,26 @@ func (g *Gate) Hold(ctx context.Context, tenant string) (*Place, error) {
 	return &Place{gate: g, tenant: tenant, since: time.Now()}, nil
 }
 
-// With is a context in which Pause finds the place.
+// With returns a context in which Pause and Depart find the place.
 func (p *Place) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, placeKey{}, p)
 }
 
-// Pause gives up the place that a context carries, until resume is called. Resume never waits, also where the gate is
-// full by then: the holder may hold a lock that those who have the places wait for. Without a place it does nothing.
+// Pause gives up the place that a context carries, until resume is called. resume never waits, even if the gate is full by
+// then: the holder may hold a lock that the others wait for. Without a place, Pause does nothing.
 func Pause(ctx context.Context) (resume func()) {
 	p, _ := ctx.Value(placeKey{}).(*Place)
 	return p.Pause()
 }
 
-// Depart is Pause for a wait that is short whatever others do, such as that for the disk. The holder still counts as
-// inside its gate: see Crowd.
+// Depart is Pause for a wait that is short whatever others do, such as a write to disk. The holder still counts as inside
+// its gate; see Crowd.
 func Depart(ctx context.Context) (resume func()) {
 	p, _ := ctx.Value(placeKey{}).(*Place)
 	return p.pause(true)
 }
 
-// Pause is as the function Pause.
+// Pause gives up the place until resume is called, like the function Pause.
 func (p *Place) Pause() (resume func()) { return p.pause(false) }
 
 func (p *Place) pause(away bool) (resume func()) {
@@ -57,12 +57,10 @@ func (p *Place) pause(away bool) (resume func()) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waits++; p.waits == 1 && !p.left {
-		if p.away = away; away {
-			p.gate.depart(p.tenant, time.Since(p.since))
-		} else {
-			p.gate.leave(p.tenant, time.Since(p.since))
-		}
+	p.waits++
+	if p.waits == 1 && !p.left {
+		p.away = away
+		p.gate.release(p.tenant, time.Since(p.since), away)
 	}
 	return p.resume
 }
@@ -70,17 +68,14 @@ func (p *Place) pause(away bool) (resume func()) {
 func (p *Place) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waits--; p.waits == 0 && !p.left {
+	p.waits--
+	if p.waits == 0 && !p.left {
 		p.since = time.Now()
-		if p.away {
-			p.gate.comeBack(p.tenant)
-		} else {
-			p.gate.reenter(p.tenant)
-		}
+		p.gate.retake(p.tenant, p.away)
 	}
 }
 
-// Leave gives the place back for good. What the holder has left behind may still pause and resume.
+// Leave gives the place back for good. Goroutines of the holder that still run may pause and resume.
 func (p *Place) Leave() {
 	if p == nil {
 		return
@@ -88,7 +83,7 @@ func (p *Place) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.left && p.waits == 0 {
-		p.gate.leave(p.tenant, time.Since(p.since))
+		p.gate.release(p.tenant, time.Since(p.since), false)
 	}
 	p.left = true
 }

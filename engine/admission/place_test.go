@@ -33,8 +33,8 @@ func TestPauseLeavesThePlace(t *testing.T) {
 		place.Leave()
 		late()
 		g.Leave("b")
-		if g.turns.used != 0 || len(g.turns.held) != 0 {
-			t.Errorf("%d places are left over, %v", g.turns.used, g.turns.held)
+		if g.turns.used != 0 || len(g.turns.heldBy()) != 0 {
+			t.Errorf("%d places are left over, %v", g.turns.used, g.turns.heldBy())
 		}
 		Pause(context.Background())() // where there is no place, nothing happens
 	})
@@ -105,7 +105,7 @@ func TestCrowd(t *testing.T) {
 	if n := take("b"); n != 1 {
 		t.Errorf("beside another one: %d places, want 1", n)
 	}
-	for range about {
+	for range activeGrants {
 		take("b")
 	}
 	if n := take("b"); n != 3 {
@@ -144,8 +144,8 @@ func TestDeparted(t *testing.T) {
 		for _, resume := range back[4:] {
 			resume()
 		}
-		if g.turns.used != 0 || len(g.turns.held) != 0 || len(g.turns.away) != 0 {
-			t.Errorf("left behind: %d used, %v, %v", g.turns.used, g.turns.held, g.turns.away)
+		if g.turns.used != 0 || len(g.turns.tenants) != 0 {
+			t.Errorf("left behind: %d used, %v", g.turns.used, g.turns.tenants)
 		}
 	})
 }

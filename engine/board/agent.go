@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// AgentSpec is what a client may say of an agent on a board. Without Paused, that stays as it is.
+// AgentSpec holds the fields of an agent that clients can set. A missing Paused leaves it unchanged.
 type AgentSpec struct {
 	DisplayName string `json:"display_name,omitempty"` // at most 256 bytes
 	Lead        bool   `json:"lead,omitempty"`
@@ -31,7 +31,7 @@ type Agent struct {
 	CreatedAt   time.Time `json:"created_at"`
 }
 
-// maxAgents bounds the agents of one board, because one chat may notify them all in one commit.
+// maxAgents is the maximum number of agents of one board. One chat may notify all of them in one commit.
 const maxAgents = 256
 
 // agentRecord is an agent as it is stored, with the counts of its inbox.
@@ -42,14 +42,14 @@ type agentRecord struct {
 	Paused      bool              `json:"paused,omitempty"`
 	Created     time.Time         `json:"created_at"`
 	Inbox       ident.Incarnation `json:"inbox"`
-	Last        uint64            `json:"last"`     // number of the newest notification there ever was
+	Last        uint64            `json:"last"`     // number of the newest notification ever
 	Acked       uint64            `json:"acked"`    // all notifications up to this number are read
-	Notices     uint64            `json:"notices"`  // how many there are now
-	Unread      uint64            `json:"unread"`   // how many of them are not read
+	Notices     uint64            `json:"notices"`  // current number of notifications
+	Unread      uint64            `json:"unread"`   // how many of them are unread
 	Mentions    uint64            `json:"mentions"` // how many of them are mentions
 }
 
-func (a *agentRecord) shown(b *boardRecord) Agent {
+func (a *agentRecord) public(b *boardRecord) Agent {
 	return Agent{ID: a.ID, BoardID: b.ID, DisplayName: a.DisplayName, Lead: a.Lead, Paused: a.Paused,
 		CreatedAt: a.Created}
 }
@@ -107,9 +107,9 @@ func (svc *Service) readAgent(ctx context.Context, c ident.Caller, id, agent str
 	return b, a, err
 }
 
-// PutAgent makes an agent of a board or changes what is said of it. Created tells which. The first agent makes the
-// board. A board has one lead, so that a new lead takes the place of the last. It answers invalid_id or too_long where
-// the agent cannot be, and too_many_agents where the board has 256 of them.
+// PutAgent creates or changes an agent of a board; created reports which. The first agent creates the board. A board
+// has one lead: a new lead replaces the previous one. It returns invalid_id or too_long if the spec is invalid, and
+// too_many_agents if the board has 256 of them.
 func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent string, spec AgentSpec) (out Agent,
 	created bool, err error) {
 	if err := ident.CheckID("agent", agent); err != nil {
@@ -149,7 +149,7 @@ func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent stri
 		if spec.Paused != nil {
 			a.Paused = *spec.Paused
 		}
-		return a.shown(b), a.put(t, b)
+		return a.public(b), a.put(t, b)
 	}
 	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
@@ -162,17 +162,17 @@ func checkDisplayName(name string) error {
 	return nil
 }
 
-// GetAgent describes an agent of a board. It answers not_found where the board has no such agent.
+// GetAgent returns an agent of a board. It returns not_found if the board has no such agent.
 func (svc *Service) GetAgent(ctx context.Context, c ident.Caller, id, agent string) (Agent, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return Agent{}, err
 	}
-	return a.shown(b), nil
+	return a.public(b), nil
 }
 
-// ListAgents pages through the agents of a board, by id. It answers out_of_range for a limit and invalid_cursor for a
-// cursor that cannot be.
+// ListAgents pages through the agents of a board, by id. It returns out_of_range for the limit and invalid_cursor for
+// the cursor.
 func (svc *Service) ListAgents(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Agent],
 	error) {
 	b, err := svc.read(ctx, c, id)
@@ -180,11 +180,11 @@ func (svc *Service) ListAgents(ctx context.Context, c ident.Caller, id string, p
 		return records.List[Agent]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.BoardAgent.Under(b.Incarnation), page,
-		func(_ []byte, a *agentRecord) (Agent, bool) { return a.shown(b), true })
+		func(_ []byte, a *agentRecord) (Agent, bool) { return a.public(b), true })
 }
 
-// DeleteAgent removes an agent from a board with its inbox, whose notifications a job removes later. It answers
-// not_found where the board has no such agent.
+// DeleteAgent removes an agent and its inbox from a board. A job removes the notifications later. It returns not_found
+// if the board has no such agent.
 func (svc *Service) DeleteAgent(ctx context.Context, c ident.Caller, id, agent string) error {
 	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		a, err := svc.agent(ctx, c.Tenant, b, agent)

@@ -1,29 +1,29 @@
 package board
 
-// This part of the package finds numbered things by what they have. For each term that things are found by, and for each block
-// of Size numbers, a Block says which things of the block have the term. Blocks are bits, so that terms are combined
-// and counted without reading the things themselves, and a large index is read a few blocks at a time. The package
-// knows nothing of what is numbered, nor of where blocks are stored.
+// This file implements an index that finds numbered things by terms. For each term and each range of Size numbers, a
+// Block says which of these numbers have the term. Blocks are bit sets, so terms are combined and counted without
+// reading the things themselves, and a large index is read a few blocks at a time. The code does not depend on what is
+// numbered or on where blocks are stored.
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// Size is how many numbers a block holds. The number n is in the block n/Size.
+// Size is how many numbers a block covers. The number n is in block n/Size.
 const Size = 1024
 
-// Block is a set of the numbers of one block. A method that takes the number of an element looks at its place in the
-// block alone. The zero value is the empty set.
+// Block is a set of numbers within one block. Methods that take a number use only its position within the block. The
+// zero value is the empty set.
 type Block [Size / 64]uint64
 
-// Set puts a number into the set.
+// Set adds a number to the set.
 func (b *Block) Set(n uint64) { b[n%Size/64] |= 1 << (n % 64) }
 
-// Clear takes a number out of the set.
+// Clear removes a number from the set.
 func (b *Block) Clear(n uint64) { b[n%Size/64] &^= 1 << (n % 64) }
 
-// Count is the number of elements.
+// Count returns the number of elements.
 func (b *Block) Count() (n int) {
 	for _, word := range b {
 		n += bits.OnesCount64(word)
@@ -31,21 +31,21 @@ func (b *Block) Count() (n int) {
 	return n
 }
 
-// And keeps the numbers that the other set holds too.
+// And removes the numbers that are not in the other set.
 func (b *Block) And(other *Block) {
 	for i := range b {
 		b[i] &= other[i]
 	}
 }
 
-// AndNot keeps the numbers that the other set does not hold.
+// AndNot removes the numbers that are in the other set.
 func (b *Block) AndNot(other *Block) {
 	for i := range b {
 		b[i] &^= other[i]
 	}
 }
 
-// Between keeps the numbers from first to last, where the set is of the given block.
+// Between removes the numbers outside the range from first to last. block is the number of the block.
 func (b *Block) Between(block, first, last uint64) {
 	for i := range b {
 		low := block*Size + uint64(i*64)
@@ -63,7 +63,7 @@ func (b *Block) Between(block, first, last uint64) {
 	}
 }
 
-// Numbers gives the elements in ascending order, where the set is of the given block.
+// Numbers returns the elements in ascending order. block is the number of the block.
 func (b *Block) Numbers(block uint64) []uint64 {
 	out := make([]uint64, 0, b.Count())
 	for i, word := range b {
@@ -74,11 +74,11 @@ func (b *Block) Numbers(block uint64) []uint64 {
 	return out
 }
 
-// maxListed is the most numbers that are written as a list, because a longer list takes more room than all bits.
+// maxListed is the largest number of elements that are encoded as a list. A longer list is larger than the bit set.
 const maxListed = Size/8/2 - 1
 
-// Encode writes a set of few numbers as a list of two bytes each, and a set of many as bits. The empty set has no
-// bytes.
+// Encode encodes a small set as a list of two-byte numbers, and a larger one as a bit set. The empty set is encoded as
+// no bytes.
 func (b *Block) Encode() []byte {
 	if b.Count() <= maxListed {
 		out := []byte{}
@@ -94,7 +94,7 @@ func (b *Block) Encode() []byte {
 	return out
 }
 
-// Decode reads what Encode wrote. It is false for anything else.
+// Decode decodes what Encode produced. It returns false for anything else.
 func Decode(data []byte) (b Block, ok bool) {
 	if len(data) == Size/8 {
 		for i := range b {

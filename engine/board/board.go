@@ -1,12 +1,12 @@
-// Package board keeps boards: memory that several agents share. A board has entries, which are found by tags, words and
-// time, and agents, which are notified of chat in inboxes. Both can be followed as streams. Beside them it keeps values
-// under keys.
+// Package board manages boards: memory that several agents share. A board has entries, which are found by tags, words
+// and time, and agents, which are notified of chat in inboxes. Both can be followed as streams. A board also stores
+// values under keys.
 //
-// The one hard idea is the board's own record. Every change of a board writes that record again in the same commit and
-// expects it unchanged, so all changes of one board have one order. What a change reads beside the record therefore
-// needs no precondition, numbers and times of entries never go back, and the counts in the record are exact.
+// Every change of a board also writes the board's own record, and expects it unchanged. All changes of one board
+// therefore have one order: what a change reads besides the record needs no precondition, numbers and times of entries
+// never decrease, and the counts in the record are exact.
 //
-// Every method that names a board answers not_found where the board is absent or the caller's key does not reach it.
+// Every method that names a board returns not_found if the board does not exist or the caller's key does not reach it.
 package board
 
 import (
@@ -24,30 +24,32 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// Service keeps the boards of all tenants. It is safe for concurrent use.
+// Service manages the boards of all tenants. It is safe for concurrent use.
 type Service struct {
 	db        *records.DB
 	jobs      *jobs.Service
 	memo      records.Memo[boardRecord]
-	followers broadcast // feeds of boards and inboxes
+	followers broadcast // streams of boards and inboxes
 }
 
-// New makes the room. The background work of boards is done by work, which Units is given to.
+// New returns a Service. work runs the background work of boards and must be passed the result of Units.
 func New(db *records.DB, work *jobs.Service) *Service { return &Service{db: db, jobs: work} }
 
-// Spec is what a client may say of a board. A field that is left out is emptied, but Projects then stay as they are.
+// Spec holds the fields of a board that clients can set. A missing field becomes empty, except Projects, which then
+// keep their value.
 type Spec struct {
 	Name string `json:"name,omitempty"` // at most 256 bytes
-	// RetentionDays is how many days entries are kept; nil keeps them for good.
+	// RetentionDays is how many days entries are kept; nil means forever.
 	RetentionDays *int `json:"retention_days,omitempty"`
-	// Projects are those whose keys reach the board, at most 64. Without any, only keys of the whole tenant reach it.
+	// Projects are the projects whose keys reach the board, at most 64. If there are none, only keys for the whole
+	// tenant reach it.
 	Projects []string `json:"projects,omitempty"`
 	// Commanders are agents, at most 64, that may post commands such as /pause. The lead and keys without an agent always
 	// may. Nil leaves them as they are.
 	Commanders []string `json:"commanders,omitempty"`
 }
 
-// maxRetentionDays bounds every number of days that a client may give.
+// maxRetentionDays is the largest number of days that a client may set.
 const maxRetentionDays = 36_500
 
 func (s *Spec) check(c ident.Caller) error {
@@ -83,7 +85,7 @@ func (s *Spec) check(c ident.Caller) error {
 // Board is a board as clients see it.
 type Board struct {
 	ID            string    `json:"id"`
-	Name          string    `json:"name"` // the id, where the board was given no name
+	Name          string    `json:"name"` // the id if the board has no name
 	RetentionDays *int      `json:"retention_days"`
 	Projects      []string  `json:"projects"`
 	Commanders    []string  `json:"commanders"`
@@ -93,16 +95,16 @@ type Board struct {
 
 // boardRecord is a board as it is stored.
 type boardRecord struct {
-	Series                   // its entries; all that is on the board lies under its incarnation
+	Series                   // its entries; all records of the board have its incarnation in their keys
 	ID            string     `json:"id"`
 	Revision      uint64     `json:"revision"`         // how often the record was written
-	Closed        bool       `json:"closed,omitempty"` // as session.Head.Closed
+	Closed        bool       `json:"closed,omitempty"` // like session.Head.Closed
 	Name          string     `json:"name,omitempty"`
 	RetentionDays *int       `json:"retention_days,omitempty"`
 	Projects      []string   `json:"projects,omitempty"`
 	Commanders    []string   `json:"commanders,omitempty"`
 	Created       time.Time  `json:"created_at"`
-	Due           *time.Time `json:"due,omitempty"`    // when retention looks at the board again
+	Due           *time.Time `json:"due,omitempty"`    // when retention checks the board again
 	Values        int        `json:"values,omitempty"` // how many values it keeps
 }
 
@@ -118,7 +120,7 @@ func (b *boardRecord) shown() Board {
 	return out
 }
 
-// title is what people call the board.
+// title returns the name of the board for people.
 func (b *boardRecord) title() string {
 	if b.Name != "" {
 		return b.Name
@@ -126,13 +128,14 @@ func (b *boardRecord) title() string {
 	return b.ID
 }
 
-// reaches tells whether a caller's key reaches a board. A key that is narrowed to projects reaches the boards that name
-// one of them.
+// reaches reports whether a caller's key reaches a board. A key that is restricted to projects reaches the boards that
+// name one of them.
 func reaches(c ident.Caller, b *boardRecord) bool {
 	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
 }
 
-// noBoard is the answer for a board that is absent or that the caller's key does not reach. It repeats only valid ids.
+// noBoard returns the error for a board that does not exist or that the caller's key does not reach. It repeats only
+// valid ids.
 func noBoard(id string) *fault.Error {
 	if !ident.ValidID(id) {
 		return fault.Errorf(fault.NotFound, "not_found", "no such board")
@@ -140,7 +143,7 @@ func noBoard(id string) *fault.Error {
 	return fault.Errorf(fault.NotFound, "not_found", "no board %q", id)
 }
 
-// read reads a board's record. Callers must not change it, because the memo gives it to others too.
+// read reads a board's record. Callers must not change it, because the memo shares it.
 func (svc *Service) read(ctx context.Context, c ident.Caller, id string) (*boardRecord, error) {
 	if !ident.ValidID(id) {
 		return nil, noBoard(id)
@@ -155,8 +158,8 @@ func (svc *Service) read(ctx context.Context, c ident.Caller, id string) (*board
 	return b, nil
 }
 
-// readSteadily runs fn over a board's record, and again where fn meets an entry that was deleted while it read. Lost
-// says that the board has not changed since: what is not there then was lost by the store, and must not be waited for.
+// readSteadily calls fn with a board's record, and calls it again if fn finds that an entry was deleted while it was
+// reading. lost reports that the board has not changed since: an entry that is missing then was lost by the store.
 func (svc *Service) readSteadily(ctx context.Context, c ident.Caller, id string,
 	fn func(b *boardRecord, lost bool) error) error {
 	for before := uint64(0); ; {
@@ -171,14 +174,14 @@ func (svc *Service) readSteadily(ctx context.Context, c ident.Caller, id string,
 	}
 }
 
-// Whether a change needs the board to be there, or makes it.
+// Whether a change requires the board to exist or creates it.
 const (
 	existing = false
 	orNew    = true
 )
 
-// readTx reads a board's record and makes it a precondition of the commit. With orNew, a board that is absent comes as
-// a new one, for the caller's projects.
+// readTx reads a board's record and makes it a precondition of the commit. With makes, it returns a new board, for the
+// caller's projects, if there is none.
 func (svc *Service) readTx(t *records.Tx, c ident.Caller, id string, makes bool) (*boardRecord, error) {
 	b, err := records.GetTx[boardRecord](t, records.Board.Key(id))
 	switch {
@@ -193,13 +196,13 @@ func (svc *Service) readTx(t *records.Tx, c ident.Caller, id string, makes bool)
 	return b, nil
 }
 
-// lock makes the changes that this process makes to one board queue up, so that they rarely have to be tried again. No
-// project is called "!boards", so the name is none of a session.
+// lock serializes this process's changes of one board, so that they rarely have to be retried. No project can be called
+// "!boards", so the name cannot collide with that of a session.
 func (svc *Service) lock(ctx context.Context, tenant, id string) (unlock func(), err error) {
 	return svc.db.Lock(ctx, tenant+"\x00!boards\x00"+id)
 }
 
-// change runs fn over a board's record in one commit and wakes those who follow the board.
+// change runs fn with a board's record in one commit and wakes the board's followers.
 func change[T any](ctx context.Context, svc *Service, c ident.Caller, once ident.Once, id string, makes bool,
 	fn func(t *records.Tx, b *boardRecord) (T, error)) (out T, err error) {
 	if makes {
@@ -232,8 +235,8 @@ func change[T any](ctx context.Context, svc *Service, c ident.Caller, once ident
 	return out, err
 }
 
-// Put makes a board or changes what is said of it. Created tells which. It answers invalid_id, too_long, too_many or
-// out_of_range where the spec cannot be, and not_found for a project that the caller's key does not reach.
+// Put creates or changes a board; created reports which. It returns invalid_id, too_long, too_many or out_of_range if
+// the spec is invalid, and not_found for a project that the caller's key does not reach.
 func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spec) (out Board, created bool,
 	err error) {
 	if err := spec.check(c); err != nil {
@@ -259,7 +262,7 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 			}
 			schedule(t, b, due)
 		}
-		return b.shown(), nil
+		return b.public(), nil
 	})
 	svc.jobs.Poke(c.Tenant)
 	return out, created, err
@@ -267,23 +270,23 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 
 func equalDays(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Get describes a board.
+// Get returns a board.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Board, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return Board{}, err
 	}
-	return b.shown(), nil
+	return b.public(), nil
 }
 
-// List pages through the boards that the caller's key reaches, by id. It answers out_of_range for a limit and
-// invalid_cursor for a cursor that cannot be.
+// List pages through the boards that the caller's key reaches, by id. It returns out_of_range for the limit and
+// invalid_cursor for the cursor.
 func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Board], error) {
 	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page,
-		func(_ []byte, b *boardRecord) (Board, bool) { return b.shown(), reaches(c, b) })
+		func(_ []byte, b *boardRecord) (Board, bool) { return b.public(), reaches(c, b) })
 }
 
-// Delete makes a board with all that is on it unreachable at once. A job removes the records later.
+// Delete makes a board and its contents unreachable at once. A job removes the records later.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error {
 	if !ident.ValidID(id) {
 		return noBoard(id)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// A repeated request is written once, notifies once, and is answered in full.
+// A repeated request writes and notifies once, and gets the whole response again.
 func TestBoardEntryIsWrittenOnce(t *testing.T) {
 	k := enginetest.New(t)
 	k.Member("b", "lead", board.AgentSpec{Lead: true})
@@ -38,7 +38,7 @@ func TestBoardEntryIsWrittenOnce(t *testing.T) {
 	enginetest.WantKind(t, err, fault.Invalid)
 }
 
-// The largest entry, with more different words than are indexed, is stored whole, found, and deleted whole.
+// The largest entry, with more distinct words than are indexed, is stored, found and deleted completely.
 func TestLargestBoardEntry(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 256 {
@@ -101,7 +101,7 @@ func TestBoardInput(t *testing.T) {
 func second[T any](_ T, err error) error        { return err }
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// With an entry go the notifications that it raised, and the counts follow.
+// Deleting an entry deletes the notifications that it caused, and updates the counts.
 func TestPurgeWithdrawsNotifications(t *testing.T) {
 	k := enginetest.New(t)
 	k.Member("b", "lead", board.AgentSpec{Lead: true})
@@ -136,7 +136,7 @@ func TestPurgeWithdrawsNotifications(t *testing.T) {
 	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, ident.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
-	ack.UpTo = first // an earlier one takes nothing back
+	ack.UpTo = first // an earlier one changes nothing
 	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, ident.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
@@ -145,7 +145,7 @@ func TestPurgeWithdrawsNotifications(t *testing.T) {
 	}
 }
 
-// Retention removes what is past its days, by itself, also in a process started later, and no sooner.
+// Retention removes entries that are too old by itself, also in a process started later, and not too early.
 func TestBoardRetention(t *testing.T) {
 	k := enginetest.New(t)
 	days := 7
@@ -191,7 +191,8 @@ func TestBoardRetention(t *testing.T) {
 	}
 }
 
-// A deleted board is gone at once, with its agents and notifications; so is an agent's inbox. A sweep leaves nothing.
+// A deleted board is gone at once, with its agents and notifications; so is the inbox of a deleted agent. After the
+// sweep nothing is left.
 func TestDeletedBoardLeavesNothing(t *testing.T) {
 	k := enginetest.New(t)
 	days := 1
@@ -233,7 +234,7 @@ func TestDeletedBoardLeavesNothing(t *testing.T) {
 	}
 }
 
-// Words are found in any script and case; a list of them means all.
+// Words are found in any script and case. Several words must all be present.
 func TestBoardWords(t *testing.T) {
 	k := enginetest.New(t)
 	k.Write("b", "Fehler in STRASSE #1234: «Überlauf», naïve café")
@@ -249,7 +250,7 @@ func TestBoardWords(t *testing.T) {
 	}
 }
 
-// An entry that the disk has spoilt is listed and streamed as damaged, never left out, and keeps nothing else back.
+// A damaged entry is listed and streamed as damaged, never left out, and does not block other entries.
 func TestDamagedBoardEntry(t *testing.T) {
 	raw := &enginetest.Broken{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -280,7 +281,7 @@ func TestDamagedBoardEntry(t *testing.T) {
 		t.Errorf("purging around it: %+v %v", got, err)
 	}
 	k.Write("b", "n5")
-	// Lost altogether is no different.
+	// The same holds for an entry that is lost altogether.
 	if err := store.Seal(raw).Commit(t.Context(), ident.DefaultTenant, store.Batch{Delete: [][]byte{entryKeys(k)[1]}}); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestDamagedBoardEntry(t *testing.T) {
 	}
 }
 
-// entryKeys are the keys of the entries of the one board there is.
+// entryKeys returns the keys of the entries of the only board.
 func entryKeys(k *enginetest.Kit) (out [][]byte) {
 	for _, it := range k.Everything(ident.DefaultTenant) {
 		if len(it.Key) == 2+8+1+8 && it.Key[0] == 'c' && it.Key[10] == 'e' {

@@ -2,23 +2,23 @@ package board
 
 import "sync"
 
-// broadcast wakes all who wait for news of a topic. Nothing is queued, because whoever is woken reads the store. The
-// zero value is ready.
+// broadcast wakes everyone who waits for news of a topic. It queues nothing, because those who wake up read the store.
+// The zero value is ready to use.
 type broadcast struct {
 	mu     sync.Mutex
 	topics map[string]*topic
 }
 
-// topic is what some wait for.
+// topic is something that callers wait for.
 type topic struct {
-	news    chan struct{} // closed, and another one put in its place, when something happens
-	waiting int           // how many joined and did not leave
+	news    chan struct{} // closed and replaced when something happens
+	waiting int           // number of callers between join and leave
 }
 
-// topicOf names what happens on a board.
+// topicOf returns the topic of a board.
 func topicOf(tenant, board string) string { return tenant + "/" + board }
 
-// join begins to wait for a topic, and leave ends it.
+// join starts to wait for a topic; leave stops it.
 func (b *broadcast) join(name string) *topic {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,14 +44,14 @@ func (b *broadcast) leave(name string) {
 	}
 }
 
-// news gives a channel that is closed when something happens from now on.
+// news returns a channel that is closed at the next event.
 func (b *broadcast) news(t *topic) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return t.news
 }
 
-// wake tells all who wait for a topic that something happened.
+// wake wakes everyone who waits for a topic.
 func (b *broadcast) wake(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,12 +14,12 @@ import (
 const (
 	commandPause  = "/pause"
 	commandResume = "/resume"
-	leadName      = "lead" // mentions whoever is the board's lead
-	maxSnippet    = 800    // characters, with the ellipsis that ends a text that is cut
+	leadName      = "lead" // in a mention, means the board's lead
+	maxSnippet    = 800    // in characters, including the ellipsis of a truncated text
 	ellipsis      = "..."
 )
 
-// commandOf gives the control command that a chat is, or "".
+// commandOf returns the control command in a chat message, or "".
 func commandOf(content string) string {
 	switch command := strings.ToLower(strings.TrimSpace(content)); command {
 	case commandPause, commandResume:
@@ -28,7 +28,7 @@ func commandOf(content string) string {
 	return ""
 }
 
-// mentionsIn gives the names that follow an @, in lower case, each once. A name has at most 64 bytes.
+// mentionsIn returns the distinct names that follow an @, in lower case. A name has at most 64 bytes.
 func mentionsIn(content string) (out []string) {
 	for i := strings.IndexByte(content, '@'); i >= 0; {
 		content = content[i+1:]
@@ -44,7 +44,7 @@ func mentionsIn(content string) (out []string) {
 	return out
 }
 
-// mentionable tells whether a mention may hold a byte, or begin with it.
+// mentionable reports whether a mention may contain a byte or, if first is set, begin with it.
 func mentionable(c byte, first bool) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
@@ -53,7 +53,8 @@ func mentionable(c byte, first bool) bool {
 	return !first && (c == '_' || c == '-')
 }
 
-// mentioned tells whether one of the names means the agent: its id, the first word of its display name, or "lead".
+// mentioned reports whether one of the names refers to the agent: its id, the first word of its display name, or
+// "lead".
 func (a *agentRecord) mentioned(names []string) bool {
 	if slices.Contains(names, strings.ToLower(a.ID)) || a.Lead && slices.Contains(names, leadName) {
 		return true
@@ -62,7 +63,7 @@ func (a *agentRecord) mentioned(names []string) bool {
 	return len(words) > 0 && slices.Contains(names, words[0])
 }
 
-// snippet is what a notification shows of an entry.
+// snippet returns the part of an entry that a notification shows.
 func snippet(content string) string {
 	content = strings.TrimSpace(content)
 	if utf8.RuneCountInString(content) <= maxSnippet {
@@ -78,8 +79,8 @@ func snippet(content string) string {
 	return content
 }
 
-// notify collects the notifications that a chat raises. A control command goes to every agent and sets whether it is
-// paused. Any other chat goes to the agents that it mentions and to the lead. The sender hears nothing of its own.
+// notify collects the notifications for a chat message. A control command goes to every agent and sets whether it is
+// paused. Any other chat message goes to the agents that it mentions and to the lead. The sender is not notified.
 func (d *draft) notify(t *records.Tx, c ident.Caller, b *boardRecord, agents []*agentRecord) error {
 	n := noticeRecord{Command: d.command, Entry: d.Seq, From: d.Source, Unverified: d.Unverified, Snippet: snippet(d.Content), Created: d.Created}
 	for _, a := range agents {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Entry is an entry of a board as clients see it. Of a Damaged one only the ids are known.
+// Entry is an entry of a board as clients see it. If it is Damaged, only the ids are known.
 type Entry struct {
 	ID      string   `json:"id"`
 	BoardID string   `json:"board_id"`
@@ -24,7 +24,7 @@ type Entry struct {
 	Damaged    bool      `json:"damaged,omitempty"`
 }
 
-func shown(e *Stored, b *boardRecord) Entry {
+func public(e *Stored, b *boardRecord) Entry {
 	out := Entry{ID: entryID(b.Incarnation, e.Seq), BoardID: b.ID, Content: e.Content, Tags: e.Tags, IsChat: e.IsChat(),
 		Unverified: e.Unverified, Damaged: e.Damaged}
 	if !e.Damaged {
@@ -49,14 +49,14 @@ func entryID(board ident.Incarnation, seq uint64) string {
 	return ident.Numbered(entryPrefix, board, seq)
 }
 
-// Query asks for one page of a board's entries. Limit 0 is 50.
+// Query asks for one page of a board's entries. A Limit of 0 means 50.
 type Query struct {
 	Filter
-	Ascending     bool // else newest first
+	Ascending     bool // otherwise newest first
 	Limit, Offset int
 }
 
-// Page is one page of a board's entries. Total counts all that the filter chooses.
+// Page is one page of a board's entries. Total counts all entries that match the filter.
 type Page struct {
 	Items  []Entry `json:"items"`
 	Total  uint64  `json:"total"`
@@ -64,11 +64,12 @@ type Page struct {
 	Offset int     `json:"offset"`
 }
 
-// maxListBytes bounds the content of one page, in bytes.
+// maxListBytes is the maximum size of the content on one page, in bytes.
 const maxListBytes = 32 << 20
 
-// ListEntries gives a page of a board's entries, which the index alone finds. It answers too_many, invalid_value or
-// out_of_range where the query cannot be, and page_too_large where the page holds more than 32 MiB of content.
+// ListEntries returns a page of a board's entries. It finds them with the index only. It returns too_many,
+// invalid_value or out_of_range if the query is invalid, and page_too_large if the page would hold more than 32 MiB of
+// content.
 func (svc *Service) ListEntries(ctx context.Context, c ident.Caller, id string, q Query) (out Page, err error) {
 	limit, _, err := records.Page{Limit: q.Limit}.Decode()
 	if err != nil {
@@ -96,19 +97,19 @@ func (svc *Service) ListEntries(ctx context.Context, c ident.Caller, id string, 
 		}
 		out = Page{Items: make([]Entry, len(entries)), Total: total, Limit: limit, Offset: q.Offset}
 		for i, e := range entries {
-			out.Items[i] = shown(e, b)
+			out.Items[i] = public(e, b)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// choose turns a filter into a selection of what the board holds now.
+// choose returns the selection of a board's current entries that match a filter.
 func (svc *Service) choose(ctx context.Context, tenant string, b *boardRecord, f *Filter) (*Selection, error) {
 	return Choose(ctx, svc.db, tenant, &b.Series, f)
 }
 
-// readEntries reads entries of a board, as board.Read does.
+// readEntries reads entries of a board; see Read.
 func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int,
 	lost bool) ([]*Stored, error) {
 	return Read(ctx, svc.db, tenant, b.Incarnation, seqs, budget, lost)

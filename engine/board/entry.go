@@ -1,12 +1,11 @@
 package board
 
-// This part of the package keeps the entries of boards: it stores them, and finds them by number, tags, words and time. It knows
-// nothing of boards but what their entries share, a Series.
+// This file stores the entries of boards and finds them by number, tags, words and time. Of boards, it knows only
+// Series.
 //
-// The one hard idea is that entries are numbered, and that their times never go back. A filter is therefore a range of
-// numbers and some terms, and package postings answers which numbers have a term. An entry is read only when its number
-// is chosen, in a read of its own. Where it was deleted in between, Read answers ErrGone, and the caller begins again
-// with the series as it is then.
+// Entries are numbered, and their times never decrease. A filter is therefore a range of numbers and some terms, and
+// the index returns the numbers that have a term (see Block). Entries are then read by number, in a separate read. If
+// one was deleted in between, Read returns ErrGone, and the caller starts again with the current series.
 
 import (
 	"context"
@@ -21,19 +20,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// ChatTag is the tag that makes an entry chat.
+// ChatTag is the tag that marks an entry as chat.
 const ChatTag = "chat"
 
-// Series is the entries of one board. It is part of the board's record, so that its counts are exact.
+// Series describes the entries of one board. It is part of the board's record, so its counts are exact.
 type Series struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
-	Last        uint64            `json:"last"`    // number of the newest entry there ever was
-	LastAt      time.Time         `json:"last_at"` // the time of that entry
-	Entries     uint64            `json:"entries"` // how many there are now
+	Last        uint64            `json:"last"`    // number of the newest entry ever
+	LastAt      time.Time         `json:"last_at"` // time of that entry
+	Entries     uint64            `json:"entries"` // current number of entries
 	Chat        uint64            `json:"chat"`    // how many of them are chat
 }
 
-// Add counts an entry that is made now, and gives it its number and its time.
+// Add counts a new entry, and sets its number and its time.
 func (s *Series) Add(e *Stored, now time.Time) {
 	if s.Last++; now.After(s.LastAt) {
 		s.LastAt = now
@@ -49,10 +48,10 @@ type Stored struct {
 	Record
 	Seq     uint64 // its number
 	Content string
-	Damaged bool // nothing but its number is known
+	Damaged bool // only its number is known
 }
 
-// Record is what a stored entry says before its content.
+// Record is the part of a stored entry that precedes the content.
 type Record struct {
 	Tags   []string `json:"tags,omitempty"`
 	Source string   `json:"source,omitempty"`
@@ -63,7 +62,7 @@ type Record struct {
 	Notified   []Notified `json:"notified,omitempty"`
 }
 
-// Notified names a notification that an entry raised, so that it goes with the entry.
+// Notified names a notification that an entry caused, which is deleted with the entry.
 type Notified struct {
 	Agent string            `json:"agent"`
 	Inbox ident.Incarnation `json:"inbox"`
@@ -71,10 +70,10 @@ type Notified struct {
 	Kind  string            `json:"kind"`
 }
 
-// IsChat tells whether the entry has the tag chat.
+// IsChat reports whether the entry has the tag chat.
 func (r *Record) IsChat() bool { return slices.Contains(r.Tags, ChatTag) }
 
-// Put collects the writes of the entry and of its place among the entries by time. Places writes what it is found by.
+// Put collects the writes of the entry and of its place in the index by time. Places writes the index by terms.
 func (e *Stored) Put(t *records.Tx, series ident.Incarnation) error {
 	meta, err := json.Marshal(e.Record)
 	if err != nil {
@@ -87,7 +86,7 @@ func (e *Stored) Put(t *records.Tx, series ident.Incarnation) error {
 	return nil
 }
 
-// Delete collects the writes that remove what Put wrote, and counts the entry out of its series.
+// Delete collects the deletions of what Put wrote, and removes the entry from the counts of its series.
 func (e *Stored) Delete(t *records.Tx, s *Series) {
 	t.Delete(records.Entry.Key(s.Incarnation, e.Seq))
 	t.Delete(records.EntryTime.Key(s.Incarnation, records.TimeOf(e.Created), e.Seq))
@@ -96,7 +95,7 @@ func (e *Stored) Delete(t *records.Tx, s *Series) {
 	}
 }
 
-// Parse reads a stored entry. The value of one that the store knows to be damaged is nil.
+// Parse decodes a stored entry. If the store knows that it is damaged, value is nil.
 func Parse(seq uint64, value []byte) *Stored {
 	damaged := &Stored{Seq: seq, Damaged: true}
 	if len(value) < 4 {
@@ -113,11 +112,12 @@ func Parse(seq uint64, value []byte) *Stored {
 	return e
 }
 
-// ErrGone is answered for an entry that was chosen and is not there.
+// ErrGone is returned if an entry that was selected no longer exists.
 var ErrGone = errors.New("an entry of a board is gone")
 
-// Read reads entries by number, in this order: as many as fit in budget bytes of content, but at least one. An entry
-// that is not there is ErrGone. With lost, it was lost by the store instead: it comes as damaged and is never left out.
+// Read reads entries by number, in this order: as many as fit into budget bytes of content, but at least one. If an
+// entry does not exist, it returns ErrGone. With lost set, a missing entry was lost by the store: it is returned as
+// damaged.
 func Read(ctx context.Context, db *records.DB, tenant string, series ident.Incarnation, seqs []uint64, budget int,
 	lost bool) ([]*Stored, error) {
 	var out []*Stored

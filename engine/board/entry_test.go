@@ -15,20 +15,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// shelf is a series of entries in a store.
-type shelf struct {
+// fixture is a series of entries in a store.
+type fixture struct {
 	t  *testing.T
 	db *records.DB
 	board.Series
 }
 
-func newShelf(t *testing.T) *shelf {
+func newFixture(t *testing.T) *fixture {
 	db := records.New(store.Seal(memstore.New()), nil, nil, nil, true)
-	return &shelf{t: t, db: db, Series: board.Series{Incarnation: db.NewIncarnation()}}
+	return &fixture{t: t, db: db, Series: board.Series{Incarnation: db.NewIncarnation()}}
 }
 
-// commit runs do in a commit of the system space, which needs no tenant.
-func (s *shelf) commit(do func(t *records.Tx) error) {
+// commit calls do in a commit to the system space, which needs no tenant.
+func (s *fixture) commit(do func(t *records.Tx) error) {
 	s.t.Helper()
 	c := ident.Caller{Tenant: records.SystemTenant}
 	_, err := records.Update(s.t.Context(), s.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
@@ -39,7 +39,7 @@ func (s *shelf) commit(do func(t *records.Tx) error) {
 	}
 }
 
-func (s *shelf) change(t *records.Tx, e *board.Stored, do func(board.Places, *records.Tx, []store.Item) error) error {
+func (s *fixture) change(t *records.Tx, e *board.Stored, do func(board.Places, *records.Tx, []store.Item) error) error {
 	places := board.Places{}
 	places.Add(s.Incarnation, e.Seq, e.Terms())
 	r, err := s.db.Store.Read(t.Ctx, t.Tenant, store.Query{Keys: places.Keys()})
@@ -49,7 +49,7 @@ func (s *shelf) change(t *records.Tx, e *board.Stored, do func(board.Places, *re
 	return do(places, t, r.Keys)
 }
 
-func (s *shelf) add(e *board.Stored, at time.Time) {
+func (s *fixture) add(e *board.Stored, at time.Time) {
 	s.commit(func(t *records.Tx) error {
 		e.Size = len(e.Content)
 		s.Add(e, at)
@@ -60,18 +60,18 @@ func (s *shelf) add(e *board.Stored, at time.Time) {
 	})
 }
 
-func (s *shelf) remove(e *board.Stored) {
+func (s *fixture) remove(e *board.Stored) {
 	s.commit(func(t *records.Tx) error {
 		e.Delete(t, &s.Series)
 		return s.change(t, e, board.Places.Clear)
 	})
 }
 
-// TestSelectionsAreFilters holds pages of selections against a plain loop over all entries, over more than one block of
-// postings and with entries that were deleted.
+// TestSelectionsAreFilters compares pages of selections with a loop over all entries, for several blocks and with
+// deleted entries.
 func TestSelectionsAreFilters(t *testing.T) {
 	const n = 1100
-	s, r := newShelf(t), rand.New(rand.NewPCG(1, 1))
+	s, r := newFixture(t), rand.New(rand.NewPCG(1, 1))
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var all []*board.Stored
 	for i := range n {
@@ -125,7 +125,7 @@ func TestSelectionsAreFilters(t *testing.T) {
 	}
 }
 
-// holds tells whether the terms of an entry hold all words of a text.
+// holds reports whether terms contain all words of a text.
 func holds(terms []string, text string) bool {
 	for _, term := range (&board.Stored{Content: text}).Terms() {
 		if !slices.Contains(terms, term) {
@@ -135,9 +135,10 @@ func holds(terms []string, text string) bool {
 	return true
 }
 
-// TestRead reads back what Put wrote, at least one entry and no more than the budget, and tells deleted from lost ones.
+// TestRead reads what Put wrote, with at least one entry and at most the budget, and distinguishes deleted from lost
+// entries.
 func TestRead(t *testing.T) {
-	s := newShelf(t)
+	s := newFixture(t)
 	for range 3 {
 		s.add(&board.Stored{Record: board.Record{Tags: []string{"a b"}, Source: "x"}, Content: "ten bytes!"}, time.Now())
 	}

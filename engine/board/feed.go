@@ -10,32 +10,32 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Event is one thing that happened on a board: its Data is an Entry or a Notification, and its ID is that of the Data.
-// An export gives a Value, too, whose ID is its key.
+// Event is something that happened on a board. Its Data is an Entry or a Notification, and its ID is that of the Data.
+// In an export, Data may also be a Value, and ID its key.
 type Event = records.Event
 
-// Feed gives at most 64 events of a board at once.
+// Feed returns at most 64 events of a board at a time.
 type Feed = records.Feed
 
-// A feed gives at most feedEvents events and feedBytes bytes of content at once.
+// A feed returns at most feedEvents events and feedBytes bytes of content at a time.
 const (
 	feedEvents = 64
 	feedBytes  = 1 << 20
 )
 
-// follower is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
+// follower is a Feed of one board. Its only state is a position; events are read from the store.
 type follower struct {
 	svc   *Service
 	c     ident.Caller
 	board string
 	inc   ident.Incarnation
 	topic *topic
-	after uint64 // number of the last event that was given or passed over
+	after uint64 // number of the last event that was returned or skipped
 	next  nextEvents
 }
 
-// nextEvents gives some of the events behind a feed's position, moves the position on, and tells whether there may be
-// more. Lost is as in readSteadily.
+// nextEvents returns some of the events after a feed's position, advances the position, and reports whether there may
+// be more. For lost see readSteadily.
 type nextEvents func(ctx context.Context, f *follower, b *boardRecord, lost bool) (out []Event, more bool, err error)
 
 func (svc *Service) follow(c ident.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
@@ -60,15 +60,15 @@ func (f *follower) Next(ctx context.Context) (out []Event, err error) {
 	return out, err
 }
 
-// Follow says where a stream of entries begins: behind the entry After, else with the entries made at Since or later,
-// else with the next entry.
+// Follow says where a stream of entries begins: after the entry After, or else with the entries made at Since or later,
+// or else with the next entry.
 type Follow struct {
 	After  string
 	Since  *time.Time
 	IsChat *bool
 }
 
-// Follow streams a board's entries. It answers invalid_id where After is no id of an entry.
+// Follow streams a board's entries. It returns invalid_id if After is not the id of an entry.
 func (svc *Service) Follow(ctx context.Context, c ident.Caller, id string, from Follow) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -97,8 +97,8 @@ func (svc *Service) Follow(ctx context.Context, c ident.Caller, id string, from 
 	return svc.follow(c, b, after, next), nil
 }
 
-// Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the
-// first Next that gives nothing.
+// Export returns all entries that a board has now, oldest first, and then its values, by key. The feed ends when Next
+// returns no events.
 func (svc *Service) Export(ctx context.Context, c ident.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -117,8 +117,8 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, id string) (Feed
 	}), nil
 }
 
-// entries gives some of the entries behind the feed's position, up to the number last. Entries made before since are
-// passed over, because a time that lies ahead is waited for.
+// entries returns some of the entries after the feed's position, up to the number last. It skips entries made before
+// since, which may lie in the future.
 func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, last uint64, since *time.Time, lost bool) (
 	out []Event, more bool, err error) {
 	if f.after >= last {
@@ -136,15 +136,15 @@ func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, 
 		chosen := (filter.IsChat == nil || *filter.IsChat == e.IsChat()) &&
 			(since == nil || !records.TimeOf(e.Created).Before(*since))
 		if chosen || e.Damaged {
-			shown := shown(e, b)
+			shown := public(e, b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}
 	return out, len(entries) > 0, nil
 }
 
-// upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
-// feed does that keeps up. Over a longer way, or where some are gone, the index leads.
+// upcoming reads some of the entries after the feed's position, up to the number last. If there are only a few, as in a
+// feed that keeps up, it reads them by number. Otherwise, or if some were deleted, it uses the index.
 func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
 	[]*Stored, error) {
 	if last-f.after <= feedEvents {
@@ -161,7 +161,7 @@ func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter,
 	if err != nil {
 		return nil, err
 	}
-	s.First, s.Last, s.Counted = f.after+1, last, true // The count is not asked for.
+	s.First, s.Last, s.Counted = f.after+1, last, true // the count is not needed
 	seqs, _, err := s.Page(ctx, true, 0, feedEvents)
 	if err != nil {
 		return nil, err
@@ -169,15 +169,15 @@ func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter,
 	return f.svc.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, lost)
 }
 
-// InboxFollow says where a stream of notifications begins, as Follow does. Base is as in InboxQuery.
+// InboxFollow says where a stream of notifications begins, like Follow. For Base see InboxQuery.
 type InboxFollow struct {
 	After string
 	Since *time.Time
 	Base  string
 }
 
-// FollowInbox streams an agent's notifications. It answers not_found where the board has no such agent, and invalid_id
-// where After is no id of a notification.
+// FollowInbox streams an agent's notifications. It returns not_found if the board has no such agent, and invalid_id if
+// After is not the id of a notification.
 func (svc *Service) FollowInbox(ctx context.Context, c ident.Caller, id, agent string, from InboxFollow) (Feed,
 	error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
@@ -206,7 +206,7 @@ func (svc *Service) FollowInbox(ctx context.Context, c ident.Caller, id, agent s
 	}), nil
 }
 
-// notifications gives some of those behind the feed's position, and whether there may be more.
+// notifications returns some of the notifications after the feed's position, and whether there may be more.
 func (f *follower) notifications(ctx context.Context, b *boardRecord, a *agentRecord, from InboxFollow) (
 	out []Event, more bool, err error) {
 	if f.after >= a.Last {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// Several engines over one store, as several processes are: numbers have no gap and no double, times never go back,
-// and each reader gets every entry once, in order, whoever wrote it, over deletions of the board and its agents.
+// Several engines share one store, like several processes: numbers have no gaps and no duplicates, times never
+// decrease, and each reader gets every entry once, in order, while boards and agents are deleted.
 func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 	k := enginetest.New(t)
 	other := enginetest.Open(t, k.Store)
@@ -81,7 +81,7 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 	}
 }
 
-// A feed begins where it is asked to, goes on behind the last event, and is woken by what happens in this process.
+// A feed begins where it is asked to, continues after the last event, and is woken by events in this process.
 func TestFeedPositions(t *testing.T) {
 	k := enginetest.New(t)
 	var all []board.Entry
@@ -151,7 +151,8 @@ func TestFeedPositions(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// Lists and exports go on while entries are written and purged: no page fails, none shows what is not there.
+// Lists and exports work while entries are written and purged: no page fails, and none shows an entry that does not
+// exist.
 func TestBoardIsReadWhileItIsPurged(t *testing.T) {
 	k := enginetest.New(t)
 	k.Write("b", "first")

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// The lines of a board in a tenant's file, in this order. Notifications are not in the file: they were sent, and the
-// entries that they tell of are there.
+// The lines of a board in a tenant's file, in this order. Notifications are not in the file: they have been sent, and
+// the file contains their entries.
 const (
 	boardType = "board"
 	agentType = "board_agent"
@@ -26,7 +26,7 @@ type boardLine struct {
 	Projects      []string  `json:"projects,omitempty"`
 	Commanders    []string  `json:"commanders,omitempty"`
 	Created       time.Time `json:"created_at"`
-	Last          uint64    `json:"last"` // number of the newest entry there ever was
+	Last          uint64    `json:"last"` // number of the newest entry ever
 }
 
 type agentLine struct {
@@ -44,7 +44,7 @@ type valueLine struct {
 	Value
 }
 
-// endLine ends a board. A board that was deleted while it was exported is to be forgotten.
+// endLine ends a board. A board that was deleted while it was exported is marked to be ignored.
 type endLine struct {
 	transfer.FileLine
 	Entries uint64 `json:"entries"`
@@ -52,18 +52,18 @@ type endLine struct {
 	Deleted bool   `json:"deleted,omitempty"`
 }
 
-// Part is what a tenant's file holds of boards.
+// Part reads and writes the boards in a tenant's file.
 type Part struct {
 	transfer.SimplePart
 	Boards *Service
-	at     *boardImport // the board at hand
+	at     *boardImport // the current board
 }
 
-// Types are the types of the lines that are the part's own.
+// Types returns the types of the part's lines.
 func (*Part) Types() []string { return []string{boardType, agentType, entryType, valueType, endType} }
 
-// Export writes all boards. It answers storage_damaged where an entry cannot be read, because the file would not be
-// whole.
+// Export writes all boards. It returns storage_damaged if an entry cannot be read, because the file would be
+// incomplete.
 func (p *Part) Export(x *transfer.Exporting) error {
 	return transfer.EachExported(x, records.Board.All(), func(b *boardRecord) error { return p.exportBoard(x, b) })
 }
@@ -87,7 +87,7 @@ func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
 		return err
 	}
 	for _, a := range agents {
-		if err := x.Put(agentLine{transfer.FileLine{Type: agentType}, a.shown(b)}); err != nil {
+		if err := x.Put(agentLine{transfer.FileLine{Type: agentType}, a.public(b)}); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
 	}
 }
 
-// unlessDeleted leaves out the error that a board is not there, because it was deleted since its record was read.
+// unlessDeleted drops the error for a board that was deleted after its record was read.
 func unlessDeleted(err error) error {
 	if fault.IsNotFound(err) {
 		return nil

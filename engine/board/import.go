@@ -11,25 +11,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// maxEntryNumber bounds the numbers that a file may give to entries, so that there is room for more behind them.
+// maxEntryNumber is the largest number that a file may give to an entry. It leaves enough numbers for later entries.
 const maxEntryNumber = 1 << 48
 
-// boardImport is a board on its way in.
+// boardImport is a board that is being imported.
 type boardImport struct {
 	line    boardLine
 	agents  []Agent
-	entry   *draft // the one read last; its number and time are the file's
+	entry   *draft // the latest one; its number and time are those of the file
 	begin   []byte // of the incarnation in the ids of the entries
 	entries uint64
-	chat    uint64 // how many of the entries are
+	chat    uint64 // number of chat entries
 	newest  time.Time
-	value   *valueRecord // the one read last
+	value   *valueRecord // the latest one
 	values  int
-	deleted bool // while it was being exported
+	deleted bool // while it was exported
 	staged  *stagedBoard
 }
 
-// last is the number of the entry that was read last.
+// last returns the number of the latest entry.
 func (b *boardImport) last() uint64 {
 	if b.entry == nil {
 		return 0
@@ -37,7 +37,7 @@ func (b *boardImport) last() uint64 {
 	return b.entry.Seq
 }
 
-// read reads a line of a board and holds it against all that does not depend on the store.
+// read reads a line of a board and checks everything that does not depend on the store.
 func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	switch {
@@ -114,7 +114,8 @@ func (b *boardImport) readAgent(line *transfer.ImportLine) error {
 	return checkDisplayName(in.DisplayName)
 }
 
-// readEntry reads the next entry. Its id is kept, so that an agent that has read up to it goes on behind it.
+// readEntry reads the next entry. It keeps the entry's id, so that an agent that has read up to it can continue after
+// it.
 func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	var in entryLine
 	if err := line.Into(&in); err != nil {
@@ -180,7 +181,7 @@ func (b *boardImport) readValue(line *transfer.ImportLine) error {
 	return nil
 }
 
-// Check holds a line against what must be, and notes the names of boards that are taken.
+// Check validates a line, and notes boards whose id is taken.
 func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	if err := p.read(im, line); err != nil {
 		return err
@@ -203,7 +204,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	return nil
 }
 
-// End refuses a board that has no end.
+// End returns an error if a board has no last line.
 func (p *Part) End(*transfer.Importing) error {
 	if p.at != nil {
 		return fault.Errorf(fault.Invalid, "invalid_export", "the last board has no end")
@@ -211,7 +212,7 @@ func (p *Part) End(*transfer.Importing) error {
 	return nil
 }
 
-// Store stores a line. A board is seen from its last line on.
+// Store stores a line. A board becomes visible with its last line.
 func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	if line.Stored {
 		return nil
@@ -240,14 +241,14 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	return nil
 }
 
-// Abandon has the board at hand swept.
+// Abandon queues the current board for sweeping.
 func (p *Part) Abandon(ctx context.Context) {
 	if p.at != nil && p.at.staged != nil {
 		p.at.staged.Abandon(ctx)
 	}
 }
 
-// reveal makes the staged board one that is seen, or has it swept where it was deleted while it was exported.
+// reveal makes the staged board visible, or queues it for sweeping if it was deleted while it was exported.
 func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	if b.deleted {
@@ -278,7 +279,7 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 	return err
 }
 
-// put collects the writes that make the staged board one that is seen.
+// put collects the writes that make the staged board visible.
 func (p *Part) put(t *records.Tx, b *boardImport) error {
 	b.staged.Reveal(t)
 	series := Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Notification tells an agent of an entry.
+// Notification informs an agent of an entry.
 type Notification struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"` // chat, mention or control
@@ -38,7 +38,7 @@ const (
 type noticeRecord struct {
 	Kind    string `json:"kind"`
 	Command string `json:"command,omitempty"`
-	Entry   uint64 `json:"entry"` // its number
+	Entry   uint64 `json:"entry"` // number of the entry
 	From    string `json:"from"`
 	// Unverified is the entry's.
 	Unverified bool   `json:"unverified,omitempty"`
@@ -46,8 +46,8 @@ type noticeRecord struct {
 	Created    int64  `json:"created"` // milliseconds since 1970
 }
 
-// shown words a notification for its reader, who reaches this server at base.
-func (n *noticeRecord) shown(b *boardRecord, a *agentRecord, seq uint64, base string) Notification {
+// public returns a notification as its reader sees it. base is the URL by which the reader reaches this server.
+func (n *noticeRecord) public(b *boardRecord, a *agentRecord, seq uint64, base string) Notification {
 	out := Notification{ID: noticeID(a.Inbox, seq), Kind: n.Kind, Command: n.Command, BoardID: b.ID,
 		MemoryID: entryID(b.Incarnation, n.Entry), From: n.From, Unverified: n.Unverified, Snippet: n.Snippet,
 		ReplyTo:   base + "/api/v1/agent/boards/" + b.ID + "/memory",
@@ -74,22 +74,22 @@ func noticeID(inbox ident.Incarnation, seq uint64) string {
 
 // InboxQuery asks for an agent's notifications, oldest first.
 type InboxQuery struct {
-	After  string // the id of a notification
+	After  string // id of a notification
 	Unread bool
-	Limit  int // 0 is 50
-	// Base is the URL by which the reader reaches this server; replies are posted there.
+	Limit  int // 0 means 50
+	// Base is the URL by which the reader reaches this server. It is part of the URL for replies.
 	Base string
 }
 
-// InboxPage is one page of notifications. Unread counts all of the inbox.
+// InboxPage is one page of notifications. Unread counts the whole inbox.
 type InboxPage struct {
 	Items   []Notification `json:"items"`
 	HasMore bool           `json:"has_more"`
 	Unread  uint64         `json:"unread"`
 }
 
-// Inbox gives a page of an agent's notifications, oldest first. It answers not_found where the board has no such agent,
-// invalid_id where After is no id of a notification, and out_of_range for a limit that cannot be.
+// Inbox returns a page of an agent's notifications, oldest first. It returns not_found if the board has no such agent,
+// invalid_id if After is not the id of a notification, and out_of_range for the limit.
 func (svc *Service) Inbox(ctx context.Context, c ident.Caller, id, agent string, q InboxQuery) (InboxPage, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
@@ -119,7 +119,7 @@ func (svc *Service) Inbox(ctx context.Context, c ident.Caller, id, agent string,
 	return out, nil
 }
 
-// notices reads the notifications behind the number after, oldest first. Last is the number of the last that it gives.
+// notices reads the notifications after the number after, oldest first. last is the number of the last one returned.
 func (svc *Service) notices(ctx context.Context, tenant string, b *boardRecord, a *agentRecord, after uint64, limit int,
 	base string) (out []Notification, last uint64, err error) {
 	out = []Notification{}
@@ -130,32 +130,32 @@ func (svc *Service) notices(ctx context.Context, tenant string, b *boardRecord, 
 			return nil, 0, err
 		}
 		_, _, last, _ = records.Notice.Split(it.Key)
-		if out = append(out, it.Value.shown(b, a, last, base)); len(out) == limit {
+		if out = append(out, it.Value.public(b, a, last, base)); len(out) == limit {
 			break
 		}
 	}
 	return out, last, nil
 }
 
-// noticeRange covers an agent's notifications behind the number after, up to the number last.
+// noticeRange covers an agent's notifications after the number after, up to the number last.
 func noticeRange(b *boardRecord, a *agentRecord, after, last uint64) store.Range {
 	return store.Range{From: records.Notice.Key(b.Incarnation, a.Inbox, after+1),
 		To: records.Notice.Key(b.Incarnation, a.Inbox, last+1)}
 }
 
-// InboxAck says up to which notification an agent has read.
+// InboxAck marks notifications as read, up to and including UpTo.
 type InboxAck struct {
 	UpTo string `json:"up_to"`
 }
 
-// InboxAcked says how an inbox stands.
+// InboxAcked is the state of an inbox after an InboxAck.
 type InboxAcked struct {
 	UpTo   string `json:"up_to"`
 	Unread uint64 `json:"unread"`
 }
 
-// AckInbox marks an agent's notifications up to one as read. One that is read already changes nothing. It answers
-// not_found where the board has no such agent, and required, invalid_id or out_of_range where UpTo names none of its
+// AckInbox marks an agent's notifications up to UpTo as read. If they are read already, it changes nothing. It returns
+// not_found if the board has no such agent, and required, invalid_id or out_of_range if UpTo is not one of its
 // notifications.
 func (svc *Service) AckInbox(ctx context.Context, c ident.Caller, once ident.Once, id, agent string, ack InboxAck) (
 	InboxAcked, error) {
@@ -175,7 +175,7 @@ func (svc *Service) AckInbox(ctx context.Context, c ident.Caller, once ident.Onc
 			return out, fault.InvalidField("up_to", "out_of_range", "no notification of this inbox has that id yet")
 		}
 		if upTo > a.Acked {
-			// The notifications are counted, because a purge may have left gaps in their numbers.
+			// Count the notifications: a purge may have left gaps in their numbers.
 			read := noticeRange(b, a, a.Acked, upTo)
 			read.KeysOnly = true
 			r, err := svc.db.Store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{read}})

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Entries are found by terms: one that all entries have, each of their tags and each of their words. A term begins with
-// a letter that says what it is.
+// Entries are indexed by terms: one that all entries have, each of their tags and each of their words. The first letter
+// of a term is its type.
 const (
 	TermAll  = "a"
 	termTag  = "t"
@@ -19,10 +19,10 @@ const (
 	TermChat = termTag + ChatTag
 )
 
-// maxWords bounds the words by which one entry is found, because all are written in one commit.
+// maxWords is the maximum number of words that are indexed of one entry, because all are written in one commit.
 const maxWords = 8000
 
-// Terms gives the terms that the entry is found by.
+// Terms returns the terms that the entry is indexed by.
 func (e *Stored) Terms() []string {
 	out := []string{TermAll}
 	for _, tag := range e.Tags {
@@ -34,11 +34,10 @@ func (e *Stored) Terms() []string {
 	return out
 }
 
-// Places are the numbers of entries that are to be found by terms, or no longer, by the key of the postings that
-// change.
+// Places maps the keys of postings to the numbers of entries that will be added to them or removed from them.
 type Places map[string][]uint64
 
-// Add notes that an entry is to be found by terms, or no longer.
+// Add records that an entry will be added to the postings of terms, or removed from them.
 func (p Places) Add(series ident.Incarnation, seq uint64, terms []string) {
 	for _, term := range terms {
 		key := string(records.Postings.Key(series, term, seq/Size))
@@ -46,7 +45,7 @@ func (p Places) Add(series ident.Incarnation, seq uint64, terms []string) {
 	}
 }
 
-// Keys are the keys of the postings, which are to be read for Set or Clear.
+// Keys returns the keys of the postings, which must be read before Set or Clear.
 func (p Places) Keys() [][]byte {
 	out := make([][]byte, 0, len(p))
 	for _, key := range slices.Sorted(maps.Keys(p)) {
@@ -55,12 +54,12 @@ func (p Places) Keys() [][]byte {
 	return out
 }
 
-// Set collects the writes that put the numbers into the postings, which were read by Keys.
+// Set collects the writes that add the numbers to the postings. read are the records of Keys.
 func (p Places) Set(t *records.Tx, read []store.Item) error {
 	return p.change(t, read, (*Block).Set)
 }
 
-// Clear collects the writes that take the numbers out of the postings, which were read by Keys.
+// Clear collects the writes that remove the numbers from the postings. read are the records of Keys.
 func (p Places) Clear(t *records.Tx, read []store.Item) error {
 	return p.change(t, read, (*Block).Clear)
 }
@@ -83,7 +82,7 @@ func (p Places) change(t *records.Tx, read []store.Item, change func(*Block, uin
 	return nil
 }
 
-// DecodePostings reads a record of postings. Where there is none, the set is empty.
+// DecodePostings decodes a record of postings. A missing record is the empty set.
 func DecodePostings(it store.Item) (Block, error) {
 	block, ok := Decode(it.Value)
 	if it.Damaged || !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// modelBoard is a board as a slice: what every list of the real one is held against.
+// modelBoard is a board as a slice. Lists of the real board are compared with it.
 type modelBoard struct{ entries []board.Entry }
 
 func (m *modelBoard) list(q board.Query) (out []board.Entry, total int) {
@@ -48,7 +48,7 @@ func (m *modelBoard) purge(gone func(board.Entry) bool) int {
 	return before - len(m.entries)
 }
 
-// Whatever is written, purged and expired, every list gives what a brute-force search gives.
+// After any writes, purges and expiries, every list equals a brute-force search.
 func TestBoardListsEqualASearch(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestBoardListsEqualASearch(t *testing.T) {
 					k.Advance(time.Duration(r.IntN(3)) * time.Hour)
 				}
 				switch r.IntN(6) {
-				case 0: // retention, as the model says it: what is older than its days
+				case 0: // retention in the model: entries older than its days
 					k.Drain()
 					oldest := k.Clock().AddDate(0, 0, -retention)
 					m.purge(func(e board.Entry) bool { return e.CreatedAt.Before(oldest.Add(-time.Hour)) })
@@ -100,7 +100,8 @@ func TestBoardListsEqualASearch(t *testing.T) {
 	}
 }
 
-// expectAtMost lets the retention of an hour's grace decide: what is within it may be there or not.
+// expectAtMost removes from the model what retention has removed: within an hour of the limit, entries may be there or
+// not.
 func expectAtMost(k *enginetest.Kit, m *modelBoard, oldest time.Time) {
 	k.Helper()
 	page, err := k.Boards.ListEntries(k.Context(), k.Admin, "b", board.Query{Ascending: true, Limit: 1})
@@ -182,7 +183,7 @@ func maybe(r *rand.Rand) *bool {
 	return &b
 }
 
-// onBoards counts the records that boards have beside their own.
+// onBoards counts the records of boards other than their main record.
 func onBoards(k *enginetest.Kit) int {
 	k.Helper()
 	rng := store.Range{From: []byte("c\x00"), To: []byte("c\x01")}
@@ -193,7 +194,7 @@ func onBoards(k *enginetest.Kit) int {
 	return len(res.Ranges[0])
 }
 
-// countingStore counts what is read of the store beneath.
+// countingStore counts the items read from the underlying store.
 type countingStore struct {
 	store.Store
 	items, bytes int
@@ -210,7 +211,7 @@ func (s *countingStore) Read(ctx context.Context, tenant string, q store.Query) 
 	return r, err
 }
 
-// What a list costs follows from the page and the index of what is asked for, never from the length of the board.
+// The cost of a list depends on the page and the matching index only, not on the length of the board.
 func TestBoardListsDoNotScan(t *testing.T) {
 	counted := &countingStore{Store: memstore.New()}
 	k := enginetest.Open(t, counted)
@@ -231,7 +232,7 @@ func TestBoardListsDoNotScan(t *testing.T) {
 	for name, test := range map[string]struct {
 		query board.Query
 		total uint64
-		items int // read of the store at most
+		items int // most items that may be read from the store
 	}{
 		"newest":     {board.Query{}, entries, 60},
 		"deep":       {board.Query{Offset: entries - 10, Ascending: true}, entries, 30},

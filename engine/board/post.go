@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Post is an entry to be written. It is chat where it has the tag chat or IsChat, which adds the tag.
+// Post is a new entry. It is chat if it has the tag chat or if IsChat is set, which adds the tag.
 type Post struct {
 	Content string   `json:"content"`
 	Tags    []string `json:"tags,omitempty"`
@@ -28,10 +28,10 @@ const (
 	maxTag     = 256 // bytes
 )
 
-// draft is an entry to be written, as far as the request alone tells.
+// draft is a new entry, as far as it is known from the request.
 type draft struct {
 	Stored
-	terms    []string // by which it is found
+	terms    []string // that it is indexed by
 	mentions []string
 	command  string // of a control message
 }
@@ -77,8 +77,8 @@ func validTag(tag string) bool {
 	return len(tag) <= maxTag && strings.TrimSpace(tag) != "" && !strings.ContainsFunc(tag, unicode.IsControl)
 }
 
-// PostEntry writes an entry, what it is found by and the notifications that it raises in one commit. The first entry
-// makes the board. It answers required, too_long, too_many or invalid_tag where the post cannot be.
+// PostEntry writes an entry, its index terms and its notifications in one commit. The first entry creates the board. It
+// returns required, too_long, too_many or invalid_tag if the post is invalid.
 func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.Once, id string, post Post) (Entry,
 	error) {
 	parsed, err := post.parse()
@@ -86,9 +86,9 @@ func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.On
 		return Entry{}, err
 	}
 	out, err := change(ctx, svc, c, once, id, orNew, func(t *records.Tx, b *boardRecord) (Entry, error) {
-		d := *parsed // so that a retry starts from what was parsed
+		d := *parsed // a copy, so that a retry starts from what was parsed
 		out, err := d.write(t, c, b)
-		// The stored idempotent answer omits what the client wrote. All of it is put back below.
+		// The stored idempotent response omits what the client wrote. It is added again below.
 		if out.Content, out.Tags = "", nil; parsed.Source != "" {
 			out.Source = nil
 		}
@@ -101,7 +101,7 @@ func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.On
 	return out, err
 }
 
-// write collects the writes that put the entry on its board, and gives the entry as it is shown.
+// write collects the writes that add the entry to its board, and returns the entry as clients see it.
 func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
 		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files "+
@@ -137,5 +137,5 @@ func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry,
 	if err := found.Set(t, r.Keys); err != nil {
 		return out, err
 	}
-	return shown(&d.Stored, b), d.Put(t, b.Incarnation)
+	return public(&d.Stored, b), d.Put(t, b.Incarnation)
 }

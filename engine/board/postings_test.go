@@ -31,7 +31,7 @@ func ExampleWords() {
 	// Output: ["the" "deploy" "rollback" "v2" "部" "署"]
 }
 
-// TestWordsAreBounded holds Words to its limits of words and of bytes, also where the last byte cuts a character.
+// TestWordsAreBounded checks the limits of Words in words and in bytes, also if the last byte cuts a character.
 func TestWordsAreBounded(t *testing.T) {
 	if got := board.Words("a b c d", 3); len(got) != 3 {
 		t.Errorf("%q has more than 3 words", got)
@@ -41,8 +41,8 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBlockIsASet holds a block against a sorted list, and reads back what it writes, at every count of elements where
-// the encoding changes.
+// TestBlockIsASet compares a block with a sorted list, and decodes what it encodes, around every size at which the
+// encoding changes.
 func TestBlockIsASet(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -77,7 +77,7 @@ func TestBlockIsASet(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses names what no block is written as.
+// TestDecodeRefuses lists bytes that Encode never produces.
 func TestDecodeRefuses(t *testing.T) {
 	for _, data := range [][]byte{{1}, {4, 0}, make([]byte, 127), make([]byte, 130)} {
 		if _, ok := board.Decode(data); ok {

@@ -13,29 +13,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// Purge asks for entries to be deleted that are older than some days.
+// Purge asks to delete entries older than a number of days.
 type Purge struct {
 	OlderThanDays int   // 0 deletes entries of any age
-	IsChat        *bool // nil deletes those that are chat and those that are not
+	IsChat        *bool // nil deletes both chat and other entries
 }
 
-// Purged says what a Purge removed.
+// Purged is the result of a Purge.
 type Purged struct {
 	DeletedEntries int `json:"deleted_entries"`
 	OlderThanDays  int `json:"older_than_days"`
 }
 
-// commitEntries, commitTerms and purgeBytes bound what one commit removes of a board. The first two also bound what one
-// commit of an import adds.
+// commitEntries, commitTerms and purgeBytes limit what one commit removes from a board. The first two also limit what
+// one commit of an import adds.
 const (
 	commitEntries = 128
 	commitTerms   = 6000
 	purgeBytes    = 4 << 20
 )
 
-// Purge deletes entries by age, with the notifications that they raised. What is written while it runs stays. It works
-// in steps: where it fails halfway, the rest is still there and may be asked for again. It answers out_of_range for
-// days that cannot be.
+// Purge deletes entries by age, with their notifications. Entries that are written in the meantime are kept. It works
+// in steps: if it fails halfway, the rest remains and the request can be repeated. It returns out_of_range for the
+// days.
 func (svc *Service) Purge(ctx context.Context, c ident.Caller, id string, p Purge) (Purged, error) {
 	out := Purged{OlderThanDays: p.OlderThanDays}
 	if p.OlderThanDays < 0 || p.OlderThanDays > maxRetentionDays {
@@ -71,14 +71,14 @@ func (svc *Service) Purge(ctx context.Context, c ident.Caller, id string, p Purg
 	}
 }
 
-// purge collects the writes that remove the oldest entries that a filter chooses, up to the number last. It takes as
-// many as one commit holds and tells how many.
+// purge collects the deletions of the oldest entries that match a filter, up to the number last. It deletes as many as
+// one commit may and returns how many.
 func (svc *Service) purge(t *records.Tx, b *boardRecord, f *Filter, last uint64) (int, error) {
 	s, err := svc.choose(t.Ctx, t.Tenant, b, f)
 	if err != nil {
 		return 0, err
 	}
-	s.Last, s.Counted = min(s.Last, last), true // The count is not asked for.
+	s.Last, s.Counted = min(s.Last, last), true // the count is not needed
 	seqs, _, err := s.Page(t.Ctx, true, 0, commitEntries)
 	if err != nil || len(seqs) == 0 {
 		return 0, err
@@ -90,9 +90,8 @@ func (svc *Service) purge(t *records.Tx, b *boardRecord, f *Filter, last uint64)
 	return svc.remove(t, b, entries)
 }
 
-// remove collects the writes that take entries off their board: their records, what they are found by, and the
-// notifications that they raised. It takes as many as one commit holds. A damaged entry stays until its board is
-// deleted, because it is not known what the entry is found by.
+// remove collects the deletions of entries: their records, their index terms and their notifications. It deletes as
+// many as one commit may. A damaged entry is kept until its board is deleted, because its index terms are unknown.
 func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*Stored) (int, error) {
 	var removed []*Stored
 	gone := Places{}
@@ -118,7 +117,7 @@ func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*Stored) (in
 	return len(removed), svc.withdraw(t, b, removed)
 }
 
-// withdraw deletes the notifications that entries raised and counts them out of their inboxes.
+// withdraw deletes the notifications of entries and removes them from the counts of their inboxes.
 func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*Stored) error {
 	if !slices.ContainsFunc(entries, func(e *Stored) bool { return len(e.Notified) > 0 }) {
 		return nil
@@ -136,7 +135,7 @@ func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*Stored) e
 		for _, n := range e.Notified {
 			a := byInbox[n.Inbox]
 			if a == nil {
-				continue // The agent was deleted, and its inbox with it.
+				continue // the agent was deleted with its inbox
 			}
 			t.Delete(records.Notice.Key(b.Incarnation, n.Inbox, n.Seq))
 			a.Notices--

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// retentionPause is the least time between two looks for entries that are past a board's retention.
+// retentionPause is the minimum time between two retention checks of a board.
 const retentionPause = time.Hour
 
-// Units are the background work of boards: to remove the entries that are past their board's retention. The records of
+// Units returns the background work of boards: removing entries that are past their board's retention. The records of
 // deleted boards and inboxes are removed by jobs.Service.SweepPrefixed.
 func (svc *Service) Units() []jobs.Unit {
 	due := func(_ string, now time.Time) store.Range {
@@ -27,7 +27,7 @@ func (svc *Service) Units() []jobs.Unit {
 	}}}
 }
 
-// schedule sets when retention looks at a board again. With nil it never does.
+// schedule sets when retention checks a board again; nil means never.
 func schedule(t *records.Tx, b *boardRecord, due *time.Time) {
 	if b.Due != nil && due != nil && due.Equal(*b.Due) {
 		return
@@ -40,8 +40,8 @@ func schedule(t *records.Tx, b *boardRecord, due *time.Time) {
 	}
 }
 
-// expire removes some of the entries that are past their board's retention, as many as one commit holds. Where there
-// are none left, it schedules the board for when the next entry will be past its time.
+// expire removes entries that are past their board's retention, as many as one commit may. If none are left, it
+// schedules the next check for when the oldest entry expires.
 func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error {
 	_, id, _ := records.BoardDueJob.Split(job)
 	c := ident.Caller{Tenant: tenant}
@@ -63,7 +63,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 	case fault.IsNotFound(err):
 		return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 	}
-	// The board is put off, because an error here must not stop the tenant's other work.
+	// Postpone the board: an error here must not stop the tenant's other work.
 	svc.db.Log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id,
 		"error", err)
 	_, err = change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
@@ -74,7 +74,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 	return err
 }
 
-// scheduleNext sets a board's next look to when its oldest entry is past its time.
+// scheduleNext schedules the next check of a board for when its oldest entry expires.
 func scheduleNext(t *records.Tx, b *boardRecord) error {
 	oldest, err := t.DB.FirstKey(t.Ctx, t.Tenant, records.EntryTime.Under(b.Incarnation))
 	if err != nil {
@@ -84,7 +84,7 @@ func scheduleNext(t *records.Tx, b *boardRecord) error {
 	if oldest != nil {
 		_, at, _, _ = records.EntryTime.Split(oldest.Key)
 	}
-	// Filter.Until is not included, so the oldest is past its time a millisecond after its days are over.
+	// Filter.Until is exclusive, so the oldest entry expires a millisecond after its last day.
 	due := at.AddDate(0, 0, *b.RetentionDays).Add(time.Millisecond)
 	if soonest := t.Now.Add(retentionPause); due.Before(soonest) {
 		due = soonest

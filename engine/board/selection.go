@@ -11,16 +11,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Filter chooses entries. The zero value chooses all.
+// Filter selects entries. The zero value selects all.
 type Filter struct {
 	IsChat *bool
 	Tags   []string   // the entry has all of them
-	Text   string     // the entry has all words of the text
+	Text   string     // the entry contains all words of the text
 	Since  *time.Time // the entry was made then or later
 	Until  *time.Time // the entry was made before
 }
 
-// maxFilterTerms bounds the tags and the words of one filter.
+// maxFilterTerms is the maximum number of tags and words in one filter.
 const maxFilterTerms = 32
 
 func (f *Filter) check() (words []string, err error) {
@@ -36,23 +36,24 @@ func (f *Filter) check() (words []string, err error) {
 	return words, nil
 }
 
-// Selection is a filter in terms of the index: the entries numbered from First to Last that have all of some terms and
-// lack another. Callers may narrow it.
+// Selection is a filter in terms of the index: the entries numbered First to Last that have all of some terms and lack
+// another term. Callers may narrow it.
 type Selection struct {
 	First, Last uint64
-	// Counted says that how many entries are chosen is known, or is not asked for. Page then reads only what it needs.
+	// Counted means that the number of selected entries is known or not needed. Page then reads only as much as it
+	// needs.
 	Counted bool
 
 	db      *records.DB
 	tenant  string
 	series  ident.Incarnation
 	all     []string
-	lacking string // "": no term has to be lacking
-	total   uint64 // where Counted
+	lacking string // "" means none
+	total   uint64 // if Counted
 }
 
-// Choose turns a filter into a selection of what a series holds now. It answers too_many or invalid_value where the
-// filter cannot be.
+// Choose returns the selection of a series' current entries that match a filter. It returns too_many or invalid_value
+// if the filter is invalid.
 func Choose(ctx context.Context, db *records.DB, tenant string, of *Series, f *Filter) (*Selection, error) {
 	words, err := f.check()
 	if err != nil {
@@ -81,7 +82,7 @@ func Choose(ctx context.Context, db *records.DB, tenant string, of *Series, f *F
 	return s, s.bound(ctx, f)
 }
 
-// bound narrows a selection to the times of a filter. Times never go back, so they bound numbers.
+// bound narrows a selection to the times of a filter. Times never decrease, so a range of times is a range of numbers.
 func (s *Selection) bound(ctx context.Context, f *Filter) error {
 	if f.Since == nil && f.Until == nil {
 		return nil
@@ -110,19 +111,20 @@ func (s *Selection) bound(ctx context.Context, f *Filter) error {
 	return nil
 }
 
-// ceilMS is the first millisecond that is not before t, because entries are dated to the millisecond. It is never
-// before 1970.
+// ceilMS returns the first millisecond not before t, because the times of entries are in milliseconds. The result is
+// never before 1970.
 func ceilMS(t time.Time) time.Time {
 	return records.TimeOf(max(0, t.Add(time.Millisecond-1).UnixMilli()))
 }
 
-// found are the chosen numbers of one block.
+// found are the selected numbers of one block.
 type found struct {
 	block uint64
 	Block
 }
 
-// find reads the blocks from low to high and gives those that hold a chosen number, ascending, all as of one moment.
+// find reads the blocks from low to high in one snapshot and returns those that contain selected numbers, in ascending
+// order.
 func (s *Selection) find(ctx context.Context, low, high uint64) ([]found, error) {
 	terms := s.all
 	if s.lacking != "" {
@@ -176,14 +178,14 @@ func (s *Selection) find(ctx context.Context, low, high uint64) ([]found, error)
 	return out, nil
 }
 
-// blockOf reads the number of the block out of the key of postings.
+// blockOf returns the number of the block in the key of postings.
 func blockOf(it store.Item) uint64 {
 	_, _, block, _ := records.Postings.Split(it.Key)
 	return block
 }
 
-// Page gives the numbers that a selection chooses, in order, and how many it chooses in all. Where that is Counted, it
-// reads no more of the index than the page needs: one block, then four, then sixteen.
+// Page returns the selected numbers on a page, in order, and how many are selected in all. If the selection is Counted,
+// it reads only as much of the index as the page needs: one block, then four, then sixteen.
 func (s *Selection) Page(ctx context.Context, ascending bool, skip, limit int) (seqs []uint64, total uint64,
 	err error) {
 	if s.First > s.Last {

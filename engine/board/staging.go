@@ -9,17 +9,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// stagedBoard is a board whose entries are written but that nobody can see yet.
+// stagedBoard is a board whose entries are written but not visible yet.
 type stagedBoard struct {
 	*records.Staging
 	inc     ident.Incarnation
 	waiting []*draft
-	found   Places // of the waiting entries
-	bytes   int    // of the waiting entries' content
+	found   Places // index changes of the waiting entries
+	bytes   int    // size of the waiting entries' content
 }
 
-// stage begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and is
-// none of which the tenant has records or is about to sweep some.
+// stage starts a board. Its incarnation starts with the given bytes, so that the ids of its entries equal those in the
+// file. The tenant has no records under this incarnation, and no job to sweep any.
 func (svc *Service) stage(ctx context.Context, c ident.Caller, begin []byte) (*stagedBoard, error) {
 	s := &stagedBoard{found: Places{}}
 	var sweep []byte
@@ -40,7 +40,7 @@ func (svc *Service) stage(ctx context.Context, c ident.Caller, begin []byte) (*s
 	return s, err
 }
 
-// post writes an entry, as many in one commit as it holds well.
+// post adds an entry; several are written in one commit.
 func (s *stagedBoard) post(d *draft) error {
 	if len(s.waiting) == commitEntries || s.bytes+d.Size > records.StagedBytes ||
 		len(s.found)+len(d.terms) > commitTerms {
@@ -53,7 +53,7 @@ func (s *stagedBoard) post(d *draft) error {
 	return nil
 }
 
-// flush commits the waiting entries with what they are found by.
+// flush commits the waiting entries and their index terms.
 func (s *stagedBoard) flush() error {
 	r, err := s.Read(store.Query{Keys: s.found.Keys()})
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Stats counts what is on a board.
+// Stats are the counts of a board.
 type Stats struct {
 	BoardID     string       `json:"board_id"`
 	Entries     uint64       `json:"entries"`
 	ChatEntries uint64       `json:"chat_entries"`
 	Values      int          `json:"values"`
-	OldestAt    *time.Time   `json:"oldest_at"` // nil where the board has no entries, as NewestAt is
+	OldestAt    *time.Time   `json:"oldest_at"` // nil if the board has no entries, like NewestAt
 	NewestAt    *time.Time   `json:"newest_at"`
 	Agents      []AgentStats `json:"agents"` // by id
 }
 
-// AgentStats counts an agent's notifications.
+// AgentStats are the counts of an agent's notifications.
 type AgentStats struct {
 	Agent         string `json:"agent"`
 	DisplayName   string `json:"display_name"`
@@ -29,7 +29,7 @@ type AgentStats struct {
 	Unread        uint64 `json:"unread"`
 }
 
-// Stats counts what is on a board, and for each of its agents the notifications that there are now.
+// Stats returns the counts of a board and of the current notifications of each of its agents.
 func (svc *Service) Stats(ctx context.Context, c ident.Caller, id string) (Stats, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {

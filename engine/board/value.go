@@ -11,12 +11,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// ValueSpec is what a client may say of a value.
+// ValueSpec is a value that a client sets.
 type ValueSpec struct {
 	Value json.RawMessage `json:"value"` // any JSON, at most 64 KiB
 }
 
-// Value is a value that a board keeps under a key, as clients see it.
+// Value is a value that a board stores under a key, as clients see it.
 type Value struct {
 	Key       string          `json:"key"`
 	BoardID   string          `json:"board_id"`
@@ -25,7 +25,8 @@ type Value struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// maxValue bounds a value in bytes, and maxValues the values of one board, because an import reads them all.
+// maxValue is the maximum size of a value in bytes. maxValues is the maximum number of values of one board: an import
+// reads all of them.
 const (
 	maxValue  = 64 << 10
 	maxValues = 1024
@@ -39,7 +40,7 @@ type valueRecord struct {
 	Updated time.Time       `json:"updated_at"`
 }
 
-func (v *valueRecord) shown(b *boardRecord) Value {
+func (v *valueRecord) public(b *boardRecord) Value {
 	return Value{Key: v.Key, BoardID: b.ID, Value: v.Value, CreatedAt: v.Created, UpdatedAt: v.Updated}
 }
 
@@ -47,7 +48,7 @@ func (v *valueRecord) put(t *records.Tx, board ident.Incarnation) error {
 	return t.PutJSON(records.BoardValue.Key(board, v.Key), v)
 }
 
-// compact gives the value without the blanks between its tokens.
+// compact returns the value without whitespace between its tokens.
 func (s *ValueSpec) compact() (json.RawMessage, error) {
 	if len(s.Value) == 0 {
 		return nil, fault.InvalidField("value", "required", "must be JSON of any kind")
@@ -69,7 +70,7 @@ func noValue(b *boardRecord, key string) *fault.Error {
 	return fault.Errorf(fault.NotFound, "not_found", "no value %q on board %q", key, b.ID)
 }
 
-// value reads a value of a board. It gives nil where there is none.
+// value reads a value of a board; nil if there is none.
 func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, key string) (*valueRecord, error) {
 	if !ident.ValidID(key) {
 		return nil, nil
@@ -77,9 +78,9 @@ func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, ke
 	return records.Get[valueRecord](ctx, svc.db, tenant, records.BoardValue.Key(b.Incarnation, key))
 }
 
-// PutValue keeps a value on a board under a key, in the place of the one before. Created tells whether there was none.
-// The first value makes the board. It answers invalid_id, required or too_long where the value cannot be, and
-// too_many_values where the board has 1,024 of them.
+// PutValue sets the value under a key of a board. created reports whether there was none before. The first value
+// creates the board. It returns invalid_id, required or too_long if the key or the value is invalid, and
+// too_many_values if the board has 1,024 of them.
 func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string, spec ValueSpec) (out Value,
 	created bool, err error) {
 	if err := ident.CheckID("key", key); err != nil {
@@ -103,13 +104,13 @@ func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string
 			v = &valueRecord{Key: key, Created: t.Now}
 		}
 		v.Value, v.Updated = value, t.Now
-		return v.shown(b), v.put(t, b.Incarnation)
+		return v.public(b), v.put(t, b.Incarnation)
 	}
 	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
 }
 
-// GetValue gives the value that a board keeps under a key. It answers not_found where there is none.
+// GetValue returns the value under a key of a board. It returns not_found if there is none.
 func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string) (Value, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -122,11 +123,11 @@ func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string
 	if v == nil {
 		return Value{}, noValue(b, key)
 	}
-	return v.shown(b), nil
+	return v.public(b), nil
 }
 
-// ListValues pages through the values of a board, by key. It answers out_of_range for a limit and invalid_cursor for a
-// cursor that cannot be.
+// ListValues pages through the values of a board, by key. It returns out_of_range for the limit and invalid_cursor for
+// the cursor.
 func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Value],
 	error) {
 	b, err := svc.read(ctx, c, id)
@@ -134,10 +135,10 @@ func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, p
 		return records.List[Value]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.BoardValue.Under(b.Incarnation), page,
-		func(_ []byte, v *valueRecord) (Value, bool) { return v.shown(b), true })
+		func(_ []byte, v *valueRecord) (Value, bool) { return v.public(b), true })
 }
 
-// DeleteValue removes the value that a board keeps under a key. It answers not_found where there is none.
+// DeleteValue removes the value under a key of a board. It returns not_found if there is none.
 func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key string) error {
 	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		v, err := svc.value(ctx, c.Tenant, b, key)
@@ -154,7 +155,7 @@ func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key str
 	return err
 }
 
-// valueEvents gives the values behind a key, as many as a feed gives at once.
+// valueEvents returns the values after a key, as many as a feed returns at a time.
 func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardRecord, behind string) (out []Event,
 	err error) {
 	all := records.BoardValue.Under(b.Incarnation)
@@ -166,7 +167,7 @@ func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardReco
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Event{ID: v.Value.Key, Data: v.Value.shown(b)})
+		out = append(out, Event{ID: v.Value.Key, Data: v.Value.public(b)})
 	}
 	return out, nil
 }

@@ -23,7 +23,7 @@ func keep(k *enginetest.Kit, id, key, value string) (board.Value, bool) {
 	return v, created
 }
 
-// A value stays under its key until another takes its place, it is deleted, or its board is; retention leaves it.
+// A value is kept until it is replaced or deleted, or its board is; retention does not remove it.
 func TestBoardValues(t *testing.T) {
 	k := enginetest.New(t)
 	first, created := keep(k, "b", "progress", `{"analysed": 5, "of": 10}`)
@@ -96,12 +96,12 @@ func TestBoardValueInput(t *testing.T) {
 	for i := range 1023 {
 		keep(k, "b", fmt.Sprint("k", i), "1")
 	}
-	keep(k, "b", "k7", "2") // takes a place that there is
+	keep(k, "b", "k7", "2") // replaces an existing value
 	_, _, err := k.Boards.PutValue(t.Context(), k.Admin, "b", "more", board.ValueSpec{Value: json.RawMessage("1")})
 	enginetest.RefusedWith(t, err, fault.Conflict, "too_many_values")
 }
 
-// An export gives the values behind the entries, each once, however many there are.
+// An export returns the values after the entries, each once, however many there are.
 func TestExportGivesValues(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 150 {

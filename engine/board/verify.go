@@ -11,54 +11,53 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what Verify knows of a tenant's boards. In the order of keys, the records of boards come first. Then comes,
-// board by board, what is on them: entries by time, entries, agents, postings, notifications and values. Jobs come
-// last.
+// checks verifies a tenant's boards. In key order, the records of boards come first. Then, board by board, come entries
+// by time, entries, agents, postings, notifications and values. Jobs come last.
 type checks struct {
 	boards map[ident.Incarnation]*seen
 	lost   bool              // a board's record cannot be read
-	swept  map[string]bool   // prefixes to be swept
-	strays map[string]*stray // records of no board or of no agent, by the prefix that a sweep would name
-	now    *seen             // the board that records come of; nil where there is none
+	swept  map[string]bool   // prefixes that jobs will sweep
+	strays map[string]*stray // records without a board or an agent, by the prefix that a sweep would name
+	now    *seen             // the board whose records are being read; nil if there is none
 }
 
-// stray counts records that nothing but a sweep may still have to do with.
+// stray counts records that only a sweep may explain.
 type stray struct {
 	about verify.Subject // the first of them
 	count int
 }
 
-// seen is what a board's record promises, and follows what is on the board.
+// seen is a board's record and what was found of the board.
 type seen struct {
 	boardRecord
 	ended   bool
 	entries []entrySeen                      // ascending by number
 	agents  map[ident.Incarnation]*agentSeen // by inbox
-	notices map[ident.Incarnation]uint64     // the sum of those that entries say they raised, less those that came
+	notices map[ident.Incarnation]uint64     // fingerprints of the notifications that entries claim, minus those that were found
 	leads   int
 	values  int
-	all     uint64 // entries that postings say there are
+	all     uint64 // number of entries according to postings
 	chat    uint64
-	// A record of the sort is damaged, so that it is not known what it said.
+	// A record of this kind is damaged, so its content is unknown.
 	lostEntries, lostPostings, lostAgents, lostNotices bool
 }
 
-// entrySeen is an entry as the index by time has it.
+// entrySeen is an entry in the index by time.
 type entrySeen struct {
 	seq   uint64
 	ms    int64
-	terms uint64 // the sum of the fingerprints of its terms, less those that came
+	terms uint64 // fingerprints of its terms, minus those that were found
 	came  bool
 	lost  bool
 }
 
-// entryTerm is an entry under a term that it is found by.
+// entryTerm is an entry and a term that it is indexed by.
 type entryTerm struct {
 	seq  uint64
 	term string
 }
 
-// NewChecks makes the checks of one tenant's boards.
+// NewChecks returns the checks for one tenant's boards.
 func NewChecks() verify.Room {
 	return &checks{boards: map[ident.Incarnation]*seen{}, swept: map[string]bool{}, strays: map[string]*stray{}}
 }
@@ -106,10 +105,10 @@ func (c *checks) board(s *verify.Space, it store.Item) {
 	}
 }
 
-// on gives the board of the record at hand. Where there is none, it counts the record as a stray and gives nil.
+// on returns the board of the current record. If there is none, it counts the record as a stray and returns nil.
 func (c *checks) on(s *verify.Space, board ident.Incarnation, key []byte) *seen {
 	if c.now == nil || c.now.Incarnation != board {
-		c.end(s)
+		c.finishBoard(s)
 		if c.now = c.boards[board]; c.now == nil {
 			c.stray(s, records.BoardRecords.Under(board), key)
 		}
@@ -117,7 +116,7 @@ func (c *checks) on(s *verify.Space, board ident.Incarnation, key []byte) *seen 
 	return c.now
 }
 
-// stray counts a record that only a sweep of the range may still have to do with.
+// stray counts a record that only a sweep of the range may explain.
 func (c *checks) stray(s *verify.Space, of store.Range, key []byte) {
 	prefix := string(of.From)
 	if c.strays[prefix] == nil {
@@ -134,7 +133,7 @@ func (b *seen) find(seq uint64) *entrySeen {
 	return nil
 }
 
-// time takes an entry by its key, damaged or not, because the value says nothing.
+// time checks an entry of the index by time. It only needs the key, so a damaged value does not matter.
 func (c *checks) time(s *verify.Space, it store.Item) {
 	board, at, seq, _ := records.EntryTime.Split(it.Key)
 	s.Sized(it, 1, "an entry by time")
@@ -150,7 +149,7 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 	b.entries = append(b.entries, entrySeen{seq: seq, ms: at.UnixMilli()})
 }
 
-// entry holds an entry against the index by time, and notes what it must be found by.
+// entry compares an entry with the index by time, and notes the terms that it must be indexed by.
 func (c *checks) entry(s *verify.Space, it store.Item) {
 	board, seq, _ := records.Entry.Split(it.Key)
 	b := c.on(s, board, it.Key)
@@ -225,8 +224,8 @@ func (c *checks) value(s *verify.Space, it store.Item) {
 	}
 }
 
-// end holds what came of a board against what its record promises.
-func (c *checks) end(s *verify.Space) {
+// finishBoard compares what was found of a board with its record.
+func (c *checks) finishBoard(s *verify.Space) {
 	b := c.now
 	if c.now = nil; b == nil {
 		return
@@ -259,7 +258,7 @@ func (c *checks) end(s *verify.Space) {
 	b.entries, b.agents, b.notices = nil, nil, nil
 }
 
-// due takes the job that is to look at a board.
+// due checks the retention job of a board.
 func (c *checks) due(s *verify.Space, it store.Item) {
 	if !s.Came(it.Key) && !c.lost {
 		_, id, _ := records.BoardDueJob.Split(it.Key)
@@ -268,11 +267,11 @@ func (c *checks) due(s *verify.Space, it store.Item) {
 }
 
 func (c *checks) Finish(s *verify.Space) {
-	c.end(s)
+	c.finishBoard(s)
 	for board, b := range c.boards {
 		if !b.ended {
 			c.now = b
-			c.end(s)
+			c.finishBoard(s)
 		}
 		if c.swept[string(records.BoardRecords.Under(board).From)] {
 			s.At(records.Board, records.Board.Key(b.ID)).Mismatch("board %q lives and is to be swept", b.ID)

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// noticeSeen is a notification, either as the entry that raised it says or as its own record says.
+// noticeSeen is a notification, according either to its entry or to its own record.
 type noticeSeen struct {
 	seq, entry uint64
 	kind       string
 }
 
-// agentSeen is what an agent's record promises, with counts of the notifications that came.
+// agentSeen is an agent's record and the counts of the notifications that were found.
 type agentSeen struct {
 	agentRecord
 	notices, unread, mentions uint64
@@ -79,8 +79,8 @@ func (c *checks) notice(s *verify.Space, it store.Item) {
 	}
 }
 
-// inboxes holds what agents' records count against the notifications that came, and those against what entries say that
-// they raised.
+// inboxes compares the counts in agents' records with the notifications that were found, and these with the
+// notifications that entries claim.
 func (b *seen) inboxes(s *verify.Space) {
 	for inbox, a := range b.agents {
 		about := s.At(records.BoardAgent, records.BoardAgent.Key(b.Incarnation, a.ID))

@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// maxWord is how much of a word counts, in bytes.
+// maxWord is how many bytes of a word are significant.
 const maxWord = 64
 
-// firstUnspaced is the first character of the scripts below, so that most texts are not looked up in their tables.
+// firstUnspaced is the first character of the scripts below. It saves most texts a lookup in their tables.
 const firstUnspaced = 0x0e00
 
 // unspaced are the scripts that are written without spaces between words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 	unicode.Khmer, unicode.Myanmar}
 
-// Words gives the distinct words of a text, at most limit, in the order in which they first occur. A word is a run of
-// letters, marks and digits in lower case, of which the first 64 bytes count. A character of a script that is written
-// without spaces is a word by itself.
+// Words returns the distinct words of a text, at most limit, in the order in which they first occur. A word is a run of
+// letters, marks and digits in lower case; only the first 64 bytes are significant. In scripts without spaces, each
+// character is a word.
 func Words(text string, limit int) []string {
 	var out []string
 	seen := map[string]bool{}

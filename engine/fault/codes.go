@@ -1,6 +1,6 @@
 package fault
 
-// ErrorCode is a line of the table of error codes: what programs go by, what it means and what the caller can do.
+// ErrorCode is an entry in the table of error codes: the code for programs, what it means, and what the caller can do.
 type ErrorCode struct {
 	Code    string
 	Kind    Kind
@@ -8,8 +8,8 @@ type ErrorCode struct {
 	Remedy  string
 }
 
-// ErrorCodes lists every code that the engine answers, of a whole request or of one field in it. docs/ERRORS.md is made
-// from it, and a test holds it against the sources.
+// ErrorCodes lists every code that the engine returns, for a whole request or for one of its fields. docs/ERRORS.md is
+// generated from it, and a test compares it with the sources.
 var ErrorCodes = []ErrorCode{
 	{"blank", Invalid, "A text holds no visible character.", "Send a text that says something."},
 	{"board_closed", Conflict, "The board may have lost entries to damaged files, so it takes no more.",
@@ -147,6 +147,8 @@ var ErrorCodes = []ErrorCode{
 	{"too_long", Invalid, "A text is over its limit.", "Shorten it."},
 	{"too_many", Invalid, "A list has too many elements.", "Send fewer."},
 	{"too_many_agents", Conflict, "The board has as many agents as it may.", "Remove one."},
+	{"too_many_open_files", Unavailable, "The server has no file descriptor left; nothing was stored, reading goes on.",
+		"Send the request again. The operator raises the limit on open files."},
 	{"too_many_rewinds", Conflict, "The session's superseded turns lie in as many places as it may have.",
 		"Rewind further back, or go on in a fork of the session."},
 	{"too_many_values", Conflict, "The board has as many values as it may.", "Remove one, or put several into one."},

@@ -2,14 +2,14 @@ package gateway
 
 import "sync"
 
-// largestBuffer is the largest buffer, in bytes, that is kept for a later call.
+// largestBuffer is the size of the largest buffer, in bytes, that the pool keeps.
 const largestBuffer = 4 << 20
 
-// buffers keeps buffers that one call after another writes into. A session's calls each have the whole history in them, so
-// that without it most garbage of a call would be its window and its body.
+// buffers is a pool of buffers. Every call of a session contains its whole history, so most garbage of a call would be its
+// window and its body.
 type buffers struct{ pool sync.Pool } // of *[]byte
 
-// take gives an empty buffer, which is the caller's alone.
+// take returns an empty buffer that nobody else uses.
 func (b *buffers) take() *[]byte {
 	if kept, ok := b.pool.Get().(*[]byte); ok {
 		return kept
@@ -17,7 +17,7 @@ func (b *buffers) take() *[]byte {
 	return new([]byte)
 }
 
-// give takes a buffer back that nobody reads any more.
+// give returns a buffer to the pool. Nobody may read it any more.
 func (b *buffers) give(buffer *[]byte) {
 	if cap(*buffer) <= largestBuffer {
 		*buffer = (*buffer)[:0]

@@ -13,13 +13,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// refusals are what Anthropic says of thinking, or of a summary of its own, that does not stand where it was made. A
-// client that sends its own history again takes such blocks out by itself; of one whose history Mneme keeps, Mneme must.
+// refusals are parts of Anthropic's errors about thinking blocks, or summaries of its own, that follow another prompt than
+// the one they were made for. Clients that manage their history remove such blocks themselves. In a window, Mneme has to.
 var refusals = [][]byte{[]byte("bound to a different conversation"), []byte("Invalid `signature`"),
 	[]byte("compaction_block_"), []byte("Invalid signature")}
 
-// Again is the call without any thinking, for a provider that has refused it because of some. ok is false where that
-// would not help, or was tried.
+// Again returns the body of the call without thinking blocks, if the provider refused the call because of one. ok is false
+// if that would not help or was tried before.
 func (out *Outgoing) Again(status int, answer []byte) (body []byte, ok bool) {
 	if status != http.StatusBadRequest || !out.Windowed || out.ask.Body.Format != chat.AnthropicMessages ||
 		out.call.Retried != "" {
@@ -36,8 +36,8 @@ func (out *Outgoing) Again(status int, answer []byte) (body []byte, ok bool) {
 	return nil, false
 }
 
-// Sent lets go of the body and of what it was made from, once the provider has begun to answer. taken says that nobody
-// reads the body any more, so that its memory may serve another call.
+// Sent releases the body and what it was made from, once the provider has begun to answer. taken reports that nobody reads
+// the body any more, so that its memory can be reused.
 func (svc *Service) Sent(out *Outgoing, taken bool) {
 	if taken && out.buffer != nil {
 		svc.buffers.give(out.buffer)
@@ -48,15 +48,15 @@ func (svc *Service) Sent(out *Outgoing, taken bool) {
 
 // End says how a call ended.
 type End struct {
-	Status int // of the provider's answer; 0: it gave none
+	Status int // of the provider's answer; 0 if there was none
 	Turn   uint32
-	Open   bool   // the turn goes on with the client's next call
-	Reason string // why nothing is stored; empty where Turn or Open say that all went well
+	Open   bool   // the client's next call continues the turn
+	Reason string // why nothing is stored; empty if Turn or Open is set
 	Usage  decision.Spent
-	Rounds int // answers that Usage is of, where memory tools ran; else 0
+	Rounds int // how many answers Usage covers, if memory tools ran; else 0
 }
 
-// Finish notes how a call ended. It may go on behind the call's end, so ctx should not end with it.
+// Finish records how a call ended. It may run after the call, so ctx should outlive it.
 func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	tenant, call := out.ask.Caller.Tenant, out.call
 	call.Status, call.Turn, call.Counted = end.Status, end.Turn, out.After
@@ -72,7 +72,7 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	if end.Usage != (decision.Spent{}) {
 		call.Usage = &end.Usage
 	}
-	if call.Rounds = end.Rounds; call.Usage != nil && end.Rounds < 2 { // Else the usage is not that of one prompt.
+	if call.Rounds = end.Rounds; call.Usage != nil && end.Rounds < 2 { // Otherwise the usage is not that of one prompt.
 		svc.learn(ctx, out, &end.Usage)
 	}
 	if out.DecisionID == "" {

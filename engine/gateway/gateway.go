@@ -1,9 +1,9 @@
-// Package gateway makes what goes on to a provider of a model call: the client's own bytes, with memories put beside
-// the messages that they were recalled for, or with the window in place of the history. It notes for each call what was
-// decided and how it ended, and learns from what providers count how far Mneme's counts are off.
+// Package gateway prepares model calls for their provider. It sends the client's own bytes, adds recalled memories to
+// them, or replaces the history with a window. For each call it records what was decided and how the call ended. From the
+// tokens that providers report it learns how far Mneme's own counts are off.
 //
-// The hard idea is that a window cannot fail a call that would have gone through without Mneme: where none can be made,
-// the client's own bytes go on, unless the project asks otherwise.
+// A window never fails a call that would have succeeded without Mneme. If no window can be made, the client's own bytes
+// go on, unless the project asks for an error.
 package gateway
 
 import (
@@ -26,8 +26,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// The modes in which something is noted of a call. Bypass is what assemble and recall become where no window can be
-// made.
+// The modes of calls that leave a decision. Assemble and Recall become Bypass if no window can be made.
 const (
 	Observe  = "observe"
 	Recall   = "recall"
@@ -35,7 +34,7 @@ const (
 	Bypass   = "bypass"
 )
 
-// Service makes what goes on to providers. Safe for concurrent use.
+// Service prepares model calls. It is safe for concurrent use.
 type Service struct {
 	db        *records.DB
 	projects  *project.Service
@@ -43,60 +42,60 @@ type Service struct {
 	windows   *window.Service
 	decisions *decision.Service
 
-	// Ended, if set, hears of each call that has ended and left a decision, with what its provider counted.
+	// Ended, if not nil, is called after each call that left a decision, with the tokens that its provider counted.
 	Ended func(tenant string, project ident.Incarnation, spent decision.Spent)
 
 	mu     sync.Mutex
-	sticky map[string]bool // by agent: whether its provider leaves out thinking that is bound to another prompt
+	sticky map[string]bool // by agent: whether the provider was told to drop thinking bound to another prompt
 	gauges gauges
 
 	buffers buffers
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, windows *window.Service,
 	decisions *decision.Service) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, windows: windows, decisions: decisions}
 }
 
-// Ask is a model call as its client sent it, and what is known of it.
+// Ask is a model call as its client sent it, with what is known about it.
 type Ask struct {
 	Caller   ident.Caller
 	Project  *project.Record
 	Mode     string // observe, recall or assemble
 	Body     *wire.Body
 	Upstream string // its name
-	// ContextTokens and OutputTokens are the model's context window and its largest answer; 0: not known.
+	// ContextTokens and OutputTokens are the model's context window and its largest answer, or 0 if unknown.
 	ContextTokens, OutputTokens int
 	Namespace                   []string // whose memories are shown, with those below it; nil: all
 	Closed                      bool     // a call without a window is refused
 
 	Session string
-	Head    *session.Head // of the session, as it was found; nil: it is yet to be made
-	Agent   string        // whose messages these are; empty: the main agent's
-	Matched string        // what the request is to the stored history
-	Front   int           // messages in front of the stored ones that the client made up
-	// AsOf is the turn that the stored history ends with for this call; nil: all of it counts.
+	Head    *session.Head // of the session; nil if it does not exist yet
+	Agent   string        // empty for the main agent
+	Matched string        // how the request matched the stored history
+	Front   int           // how many messages the client put in front of the stored ones
+	// AsOf is the last stored turn that this call continues; nil means the newest.
 	AsOf *uint32
-	// Pending are the messages behind the stored history.
+	// Pending are the messages that follow the stored history.
 	Pending []*transcript.Element
-	// Resolved says that the history holds what the client names by a response or a conversation of its provider.
+	// Resolved reports that the stored history includes the response or conversation that the request refers to by id.
 	Resolved bool
 }
 
-// Outgoing is a call as it goes on.
+// Outgoing is a call as it is sent to the provider.
 type Outgoing struct {
 	Body       []byte
 	Mode       string
-	DecisionID string // empty: there is no space for it
-	Cut        bool   // the window does not begin as the one before
-	Windowed   bool   // there is a window: Cut, Before and After are of it
+	DecisionID string // empty if the store has no space for it
+	Cut        bool   // the window does not start with all of the previous one
+	Windowed   bool   // there is a window, which Cut, Before and After describe
 	// Before and After count the tokens of the prompt without and with the window.
 	Before, After uint64
 	Betas         []string // values that anthropic-beta must have
 	HideUsage     bool     // the client did not ask for the usage that its stream will have
 
-	buffer  *[]byte // that Body is in, where it is not the client's; nil: it is, or is kept
+	buffer  *[]byte // holds Body; nil if Body is the client's or is still needed
 	ask     *Ask
 	project *project.Record
 	head    *session.Head
@@ -106,15 +105,15 @@ type Outgoing struct {
 	call    decision.Call
 }
 
-// TooLong says that what must stay of a call is more than its model takes.
+// TooLong says that the mandatory messages of a call exceed the context window of its model.
 type TooLong struct{ Tokens, Maximum int }
 
 func (e *TooLong) Error() string {
 	return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.Tokens, e.Maximum)
 }
 
-// Prepare makes what goes on of a call. The error is TooLong, or says why no window could be made if the call asks for
-// that.
+// Prepare prepares a call for its provider. It returns TooLong if the call cannot fit. If no window can be made for
+// another reason, the call goes on without one, unless it is Closed.
 func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 	h := ask.Head
 	if h == nil {
@@ -143,7 +142,7 @@ func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 	return out, nil
 }
 
-// reason is why something failed, as far as it may be told.
+// reason returns the code of an error, as far as clients may see it.
 func reason(err error) string {
 	if known, ok := errors.AsType[*fault.Error](err); ok {
 		return known.Code
@@ -151,7 +150,7 @@ func reason(err error) string {
 	return "internal_error"
 }
 
-// edit puts the window into the call, or its reminders.
+// edit makes a window and puts it, or its reminders alone, into the call.
 func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	setup, err := svc.projects.SetupOf(out.project)
 	if err != nil {
@@ -163,7 +162,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	if err != nil {
 		return err
 	}
-	buffer := svc.buffers.take() // Nothing of it is read once the body is made.
+	buffer := svc.buffers.take() // It is free again once the body is made.
 	defer svc.buffers.give(buffer)
 	answer, err := svc.windows.Assemble(ctx, out.ask.Caller, out.project.ID, req, raw, *buffer)
 	if err != nil {
@@ -194,7 +193,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	return nil
 }
 
-// request asks for the call's window.
+// request returns the request for the call's window.
 func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request {
 	ask, none := out.ask, 0
 	asked := setup.Settings.Asked(out.project.Set)
@@ -215,7 +214,7 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 		req.Budget.MaxTokens = &none
 	}
 	bounded := known || asked.Messages || asked.Tokens
-	if out.Mode == Recall || !bounded && !asked.Pipeline { // it only grows
+	if out.Mode == Recall || !bounded && !asked.Pipeline { // the window only grows
 		req.Pipeline = []project.PipelineStep{{Policy: "delegation-filter"}}
 	}
 	if known && out.Mode == Assemble {

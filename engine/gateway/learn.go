@@ -9,18 +9,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Figures are what providers counted for the calls of a project to a model, since the process began.
+// Figures are the tokens that providers counted for calls of a project to a model since the process started.
 type Figures struct {
 	Tenant, Project, Model string
-	Input, Cached, Written uint64 // tokens of prompts, of which the provider's cache had Cached
+	Input, Cached, Written uint64 // tokens of prompts; Cached of them came from the provider's cache
 	decision.Calibration
 }
 
-// gauges remember figures by their project and model.
+// gauges hold figures by project and model.
 type gauges struct {
 	mu  sync.Mutex
 	all map[gauge]*Figures
-	// days are what is known of models since the day began.
+	// days hold what was learned about models today.
 	days map[calibrated]*decision.Calibration
 }
 
@@ -33,10 +33,10 @@ type calibrated struct {
 	model  string
 }
 
-// maxGauges bounds the figures that are kept apart. Further ones are summed up under a model of no name.
+// maxGauges is how many figures are kept separately. The others are added up under an empty name.
 const maxGauges = 1000
 
-// learn takes up what a provider counted for a call.
+// learn adds the tokens that a provider counted for a call.
 func (svc *Service) learn(ctx context.Context, out *Outgoing, spent *decision.Spent) {
 	g := &svc.gauges
 	key := gauge{out.ask.Caller.Tenant, out.project.ID, out.call.Model}
@@ -69,7 +69,7 @@ func (svc *Service) learn(ctx context.Context, out *Outgoing, spent *decision.Sp
 	}
 }
 
-// counted is what Mneme counted of the prompt, before it was scaled; 0: nothing.
+// counted returns Mneme's own count of the prompt before scaling, or 0 if there is none.
 func (out *Outgoing) counted() uint64 {
 	if !out.Windowed || out.Mode != Assemble {
 		return 0
@@ -77,8 +77,8 @@ func (out *Outgoing) counted() uint64 {
 	return uint64(out.scale.Within(int(out.After)))
 }
 
-// calibrate keeps what is known of a model. What this process knows wins over what is stored: another server learns as
-// well, and either is right.
+// calibrate stores what was learned about a model. What this process knows replaces what is stored: another server learns
+// too, and both are right.
 func (svc *Service) calibrate(ctx context.Context, out *Outgoing, real, counted uint64) error {
 	tenant, pinc, day := out.ask.Caller.Tenant, out.project.Incarnation, records.Day(svc.db.Now())
 	key, g := calibrated{tenant, pinc, day, out.call.Model}, &svc.gauges
@@ -106,7 +106,7 @@ func (svc *Service) calibrate(ctx context.Context, out *Outgoing, real, counted 
 	return svc.decisions.KeepCalibration(ctx, tenant, pinc, day, &now)
 }
 
-// Figures are those of all projects and models.
+// Figures returns the figures of all projects and models.
 func (svc *Service) Figures() []Figures {
 	g := &svc.gauges
 	g.mu.Lock()

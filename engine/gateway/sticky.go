@@ -8,12 +8,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// maxSticky bounds what is remembered of agents.
+// maxSticky is how many agents are remembered at most.
 const maxSticky = 10_000
 
-// dropsBlocks tells whether the provider is to leave out thinking that is bound to another prompt: where an open loop of
-// tool calls has lost thinking, and from then on in all calls of the same agent, because a provider that was told so once
-// holds blocks to it.
+// dropsBlocks reports whether to tell the provider to drop thinking that is bound to another prompt. That is needed once an
+// open loop of tool calls has lost thinking, and then in all later calls of the same agent: the provider binds new blocks
+// to the setting.
 func (svc *Service) dropsBlocks(ctx context.Context, out *Outgoing, w *windowed) (bool, error) {
 	ask := out.ask
 	if ask.Body.Format != chat.AnthropicMessages || ask.Body.Thinking != "adaptive" {
@@ -40,7 +40,7 @@ func (svc *Service) dropsBlocks(ctx context.Context, out *Outgoing, w *windowed)
 	return drops, nil
 }
 
-// dropped tells whether an agent's last call had the provider leave out thinking, as far as decisions are kept.
+// dropped reports whether a recent call of the agent dropped thinking, as far as its decisions are kept.
 func (svc *Service) dropped(ctx context.Context, ask *Ask) (bool, error) {
 	rows, err := svc.decisions.List(ctx, ask.Caller, ask.Project.ID, decision.Filter{Session: ask.Session},
 		records.Page{Limit: 20})

@@ -13,11 +13,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// windowed is an answered window with its messages, which lie in the answer's buffer.
+// windowed is the answer to a request for a window, with its messages, which are in the answer's buffer.
 type windowed struct {
 	*window.Answer
 	Messages []json.RawMessage
-	System   json.RawMessage // Anthropic's; nil: there is none
+	System   json.RawMessage // Anthropic's; nil if there is none
 }
 
 func shown(answer *window.Answer) *windowed {
@@ -26,8 +26,8 @@ func shown(answer *window.Answer) *windowed {
 	return w
 }
 
-// assembled are the messages and the system prompt that go on instead of a client's. The client's own head stands in
-// front, and its system messages in between where they stood. system is nil where the client's stays.
+// assembled returns the messages and the system prompt that replace the client's. Its leading system messages stay in
+// front, and its other system messages keep their places. system is nil if the client's system prompt stays.
 func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system json.RawMessage) {
 	shown := w.Messages
 	if b.Format == chat.AnthropicMessages {
@@ -37,7 +37,7 @@ func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system js
 		return nonNil(b.Anchored(shown)), system
 	}
 	if p, err := render.ParseSystem(b.HeadText()); err == nil && p.Text != "" {
-		shown = shown[1:] // what the client's head says, which goes on as it came
+		shown = shown[1:] // It repeats the client's own head, which stays as it came.
 	}
 	if shown = b.Anchored(shown); len(b.Head) == 0 {
 		return nonNil(shown), nil
@@ -45,7 +45,7 @@ func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system js
 	return slices.Concat(b.Head, shown), nil
 }
 
-// nonNil is a list that is there, even where it is empty.
+// nonNil returns an empty list for nil.
 func nonNil(list []json.RawMessage) []json.RawMessage {
 	if list == nil {
 		return []json.RawMessage{}
@@ -53,8 +53,8 @@ func nonNil(list []json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// sameSystem tells whether a window's system prompt says what the client's does, with no more than one breakpoint of
-// the client's own. Then the client's bytes stay.
+// sameSystem reports whether a window's system prompt has the same text as the client's, which has at most one breakpoint.
+// Then the client's bytes stay.
 func sameSystem(client, shown json.RawMessage) bool {
 	was, err := render.ParseSystem(client)
 	if err != nil || bytes.Count(client, []byte(`"cache_control"`)) > 1 {
@@ -64,7 +64,7 @@ func sameSystem(client, shown json.RawMessage) bool {
 	return err == nil && was.Text == is.Text
 }
 
-// reminded are a client's messages with the reminders that its window shows; nil where it shows none.
+// reminded returns the client's messages with the reminders of its window, or nil if the window has none.
 func reminded(b *wire.Body, w *windowed) []json.RawMessage {
 	messages, shown := wire.Reminded(b.Format, b.Messages, w.Messages)
 	if shown == 0 {
@@ -73,8 +73,8 @@ func reminded(b *wire.Body, w *windowed) []json.RawMessage {
 	return append(b.Head[:len(b.Head):len(b.Head)], messages...)
 }
 
-// tooLong words an error for the client of a model that would not have taken the call either. Other errors stay as they
-// are.
+// tooLong turns the error of a window that cannot fit into a TooLong: the model would have refused the call too. It returns
+// other errors unchanged.
 func tooLong(err error, ask *Ask, req *window.Request) error {
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok || known.Code != "budget_too_small" || known.Unit != "tokens" {

@@ -1,7 +1,7 @@
 package ident
 
-// This part of the package is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
-// every call of the engine gets it as an argument.
+// This file defines the caller: the identity that an API key stands for, and what it may reach. The server determines
+// the caller, and passes it to every call of the engine.
 
 import (
 	"slices"
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// Role orders what keys may do; a higher role may all that a lower one may, within its tenant.
+// Role orders what keys may do. Within its tenant, a higher role may do everything that a lower one may.
 type Role uint8
 
 const (
 	RoleNone        Role = iota
 	RoleReader           // reads
 	RoleAgent            // reads and stores
-	RoleTenantAdmin      // also settings, policies and keys of the tenant
+	RoleTenantAdmin      // also changes settings, policies and keys of the tenant
 	RoleRoot             // all tenants
 )
 
@@ -24,36 +24,36 @@ var roleNames = [...]string{"", "reader", "agent", "tenant_admin", "root"}
 
 func (r Role) String() string { return roleNames[r] }
 
-// ParseRole reads a role that a key may be given; root is never given.
+// ParseRole parses a role that a key may have. No key may have the role root.
 func ParseRole(s string) (Role, bool) {
 	i := slices.Index(roleNames[:RoleRoot], s)
 	return Role(max(i, 0)), i > 0
 }
 
-// Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
+// Caller is the identity that a key stands for. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
-	Incarnation   Incarnation // of the tenant that the key was made in; zero: whichever tenant has the name now
+	Incarnation   Incarnation // of the tenant that the key was made in; zero means the current tenant of that name
 	KeyID         string
 	Name          string // of the key
 	Role          Role
-	Projects      []string // those that the key is narrowed to; nil: all of the tenant
-	Agent         string   // the agent that the key is for; empty: none
-	PreferredName string   // what the agent likes to be called
+	Projects      []string // those that the key is restricted to; nil means the whole tenant
+	Agent         string   // the agent that the key is for; empty if none
+	PreferredName string   // how the agent wants to be called
 }
 
-// MaySee tells whether the key reaches a project.
+// MaySee reports whether the key reaches a project.
 func (c Caller) MaySee(project string) bool {
 	return c.Projects == nil || slices.Contains(c.Projects, project)
 }
 
-// Covers tells whether the key reaches all that a key narrowed to these projects reaches.
+// Covers reports whether the key reaches everything that a key restricted to these projects reaches.
 func (c Caller) Covers(projects []string) bool {
 	beyond := func(p string) bool { return !c.MaySee(p) }
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant answers key_narrowed where the key is narrowed to projects, for what reaches all of them.
+// WholeTenant returns key_narrowed if the key is restricted to projects. It guards operations on the whole tenant.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
@@ -62,14 +62,14 @@ func (c Caller) WholeTenant() error {
 	return nil
 }
 
-// Once makes a storing request idempotent. The zero value asks for nothing.
+// Once makes a storing request idempotent. The zero value does not.
 type Once struct {
 	Key  string   // the Idempotency-Key header
 	Body [32]byte // SHA-256 over method, path, query and body
-	// Scope is what the key is for: the same key with another scope is another request. Empty: all that the API key
-	// reaches.
+	// Scope is what the key applies to: the same key with another scope is another request. Empty means everything that
+	// the API key reaches.
 	Scope string
-	// Seal is the caller's bearer token. A stored answer that holds a secret is encrypted with it.
+	// Seal is the caller's bearer token. A stored response that contains a secret is encrypted with it.
 	Seal string
 }
 
@@ -77,6 +77,7 @@ type Once struct {
 type Viewer struct {
 	Agent        string  `json:"agent,omitempty"`
 	DelegationID *string `json:"delegation_id,omitempty"`
-	// Alone leaves out whatever is not of the viewer's own delegation, or, without one, what is of any.
+	// Alone leaves out everything outside the viewer's own delegation or, if the viewer has none, everything in
+	// delegations.
 	Alone bool `json:"alone,omitempty"`
 }

@@ -1,5 +1,5 @@
-// Package ident is what things are called: ids that clients choose, and incarnations, which tell apart things that bear
-// the same id at different times.
+// Package ident defines names: ids that clients choose, and incarnations, which distinguish things that had the same id
+// at different times.
 package ident
 
 import (
@@ -14,20 +14,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// DefaultTenant and DefaultProject exist from the first start on. Every project has the session DefaultSession.
+// DefaultTenant and DefaultProject exist from the first start. Every project has the session DefaultSession.
 const (
 	DefaultTenant  = "default"
 	DefaultProject = "default"
 	DefaultSession = "dashboard"
 )
 
-// Alphabet writes random bytes as text: base32 in lower case, without letters that look like digits.
+// Alphabet encodes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// MaxForks bounds the forks of a session that are made for requests that do not go on from it.
+// MaxForks is the maximum number of forks of a session that are made for requests that do not continue it.
 const MaxForks = 16
 
-// ForkOf is the id of a session's fork, from 1 on. Where it would be too long, a hash stands for the session's.
+// ForkOf returns the id of a session's n-th fork, counted from 1. If it would be too long, it contains a hash of the
+// session's id instead.
 func ForkOf(session string, n int) string {
 	suffix := "~" + strconv.Itoa(n)
 	if len(session)+len(suffix) > 128 {
@@ -36,13 +37,13 @@ func ForkOf(session string, n int) string {
 	return session + suffix
 }
 
-// Hashed is an id that stands for one that cannot be an id here.
+// Hashed returns an id that replaces a string that cannot be an id.
 func Hashed(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "x-" + hex.EncodeToString(sum[:16])
 }
 
-// Forked gives the session that an id of a fork names, and which fork it is; 0: the id is no fork's.
+// Forked returns the session and the number of the fork that an id names; 0 if it is not the id of a fork.
 func Forked(id string) (session string, n int) {
 	session, suffix, _ := strings.Cut(id, "~")
 	n, err := strconv.Atoi(suffix)
@@ -52,8 +53,8 @@ func Forked(id string) (session string, n int) {
 	return session, n
 }
 
-// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, which may end with the number of
-// a fork. It is for looking things up. Ids that a client chooses go through CheckID, which asks for more.
+// ValidID reports whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, optionally followed by the
+// number of a fork. It is meant for lookups. Ids that a client chooses must pass CheckID, which is stricter.
 func ValidID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
@@ -70,11 +71,11 @@ func ValidID(s string) bool {
 	return true
 }
 
-// PathSegment tells whether an id is "." or "..". Clients and proxies take such a segment for a step up the path, so
-// that a request to delete the memory ".." would arrive as one to delete its project. Nothing may be called so.
+// PathSegment reports whether an id is "." or "..". Clients and proxies resolve such path segments, so that a request
+// to delete the memory ".." would arrive as one to delete its project. Nothing may have such an id.
 func PathSegment(id string) bool { return id == "." || id == ".." }
 
-// CheckID answers invalid_id for an id that a client may not choose: where ValidID says no, and for "." and "..".
+// CheckID returns invalid_id for an id that a client may not choose: one that is not a ValidID, or "." or "..".
 func CheckID(field, id string) error {
 	if PathSegment(id) {
 		return fault.InvalidField(field, "invalid_id",
@@ -86,7 +87,7 @@ func CheckID(field, id string) error {
 	return nil
 }
 
-// CheckSession is CheckID for the id of a session, which may be that of a fork.
+// CheckSession is CheckID for the id of a session, which may also be the id of a fork.
 func CheckSession(field, id string) error {
 	if session, n := Forked(id); n > 0 && ValidID(id) {
 		id = session
@@ -94,7 +95,7 @@ func CheckSession(field, id string) error {
 	return CheckID(field, id)
 }
 
-// Incarnation is 8 random bytes that tell apart things that bear the same id at different times. Its text is hex.
+// Incarnation is 8 random bytes that distinguish things that had the same id at different times. Its text form is hex.
 type Incarnation [8]byte
 
 func (i Incarnation) String() string { return hex.EncodeToString(i[:]) }
@@ -109,10 +110,10 @@ func (i *Incarnation) UnmarshalText(b []byte) error {
 	return errors.New("an incarnation must be 16 hexadecimal digits")
 }
 
-// Stream is the incarnation as a number, by which the recall index knows a session.
+// Stream returns the incarnation as the number by which the recall index knows a session.
 func (i Incarnation) Stream() uint64 { return binary.BigEndian.Uint64(i[:]) }
 
-// IncarnationOf gives back the incarnation whose Stream this is.
+// IncarnationOf returns the incarnation with the given Stream.
 func IncarnationOf(stream uint64) (i Incarnation) {
 	binary.BigEndian.PutUint64(i[:], stream)
 	return i

@@ -16,15 +16,16 @@ const (
 	maxNamespace      = 512 // bytes of its path
 )
 
-// A namespace's path is "/" before each part. The full name of an id in it is the path, "!" and the id. No id holds
-// these characters, so a full name is no id, and all ids of a namespace sort before those of the namespaces below it.
+// A namespace's path has a "/" before each part. The full name of an id in a namespace is the path, "!" and the id. Ids
+// do not contain these characters, so a full name is never an id, and all ids in a namespace sort before those in the
+// namespaces below it.
 var (
 	escapePart   = strings.NewReplacer("%", "%25", "/", "%2F", "!", "%21")
 	unescapePart = strings.NewReplacer("%25", "%", "%2F", "/", "%21", "!")
 )
 
-// NamespacePath is what the full names of all ids in a namespace and below it begin with; "" for the namespace without
-// parts, in which ids stand for themselves.
+// NamespacePath returns the prefix of the full names of all ids in a namespace and below it; "" for the namespace
+// without parts, whose full names are the ids themselves.
 func NamespacePath(namespace []string) string {
 	var path strings.Builder
 	for _, part := range namespace {
@@ -34,7 +35,7 @@ func NamespacePath(namespace []string) string {
 	return path.String()
 }
 
-// ParseNamespacePath is the namespace with that path. It is not ok where there is none.
+// ParseNamespacePath returns the namespace with the given path. ok is false if there is none.
 func ParseNamespacePath(path string) (namespace []string, ok bool) {
 	if path == "" {
 		return nil, true
@@ -45,7 +46,7 @@ func ParseNamespacePath(path string) (namespace []string, ok bool) {
 	return namespace, NamespacePath(namespace) == path && CheckNamespace("namespace", namespace) == nil
 }
 
-// FullName names an id in a namespace.
+// FullName returns the full name of an id in a namespace.
 func FullName(namespace []string, id string) string {
 	if len(namespace) == 0 {
 		return id
@@ -53,7 +54,7 @@ func FullName(namespace []string, id string) string {
 	return NamespacePath(namespace) + "!" + id
 }
 
-// SplitFullName takes a full name apart.
+// SplitFullName splits a full name into namespace and id.
 func SplitFullName(name string) (namespace []string, id string) {
 	path, id, ok := strings.Cut(name, "!")
 	if !ok {
@@ -63,7 +64,7 @@ func SplitFullName(name string) (namespace []string, id string) {
 	return namespace, id
 }
 
-// ValidFullName tells whether something may be stored under this full name.
+// ValidFullName reports whether something may be stored under this full name.
 func ValidFullName(name string) bool {
 	path, id, ok := strings.Cut(name, "!")
 	if !ok {
@@ -73,13 +74,13 @@ func ValidFullName(name string) bool {
 	return valid && path != "" && ValidID(id)
 }
 
-// InNamespace tells whether a full name lies in the namespace with that path, or below it.
+// InNamespace reports whether a full name is in the namespace with the given path, or below it.
 func InNamespace(name, path string) bool {
 	rest, ok := strings.CutPrefix(name, path)
 	return ok && (path == "" || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "!"))
 }
 
-// CheckNamespace answers too_many, too_long or invalid_value for a tuple that cannot be a namespace.
+// CheckNamespace returns too_many, too_long or invalid_value for an invalid namespace.
 func CheckNamespace(field string, namespace []string) error {
 	blank := func(part string) bool {
 		return strings.TrimSpace(part) == "" || len(part) > maxNamespacePart || !utf8.ValidString(part) ||

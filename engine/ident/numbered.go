@@ -8,19 +8,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// numberedBytes is how much of an incarnation stands in a numbered id.
+// numberedBytes is how many bytes of an incarnation a numbered id contains.
 const numberedBytes = 5
 
-// Numbered makes the id of the thing with a number among those of one incarnation: a prefix that says what it is, the
-// beginning of the incarnation, and the number. Ids of one incarnation sort as their numbers do.
+// Numbered returns the id of a numbered thing of one incarnation: a prefix for its type, the beginning of the
+// incarnation, and the number. Ids of one incarnation sort like their numbers.
 func Numbered(prefix string, inc Incarnation, number uint64) string {
 	return fmt.Sprintf("%s%s_%012d", prefix, series(inc), number)
 }
 
 func series(inc Incarnation) string { return Alphabet.EncodeToString(inc[:numberedBytes]) }
 
-// ParseNumbered gives the number that an id names. An id of another incarnation is 0, because it is of an earlier one,
-// and all there is now is newer. It answers invalid_id, for the field, where the id is none that Numbered makes.
+// ParseNumbered returns the number in an id. For an id of another incarnation it returns 0, because that incarnation is
+// an earlier one, and everything that exists now is newer. It returns invalid_id for the field if Numbered cannot have
+// made the id.
 func ParseNumbered(prefix, field, id string, inc Incarnation) (uint64, error) {
 	of, number, ok := splitNumbered(prefix, id)
 	if !ok {
@@ -33,8 +34,8 @@ func ParseNumbered(prefix, field, id string, inc Incarnation) (uint64, error) {
 	return number, nil
 }
 
-// SplitNumbered gives how the incarnation of an id begins, and the number. It is false for an id that Numbered does not
-// make.
+// SplitNumbered returns the beginning of the incarnation in an id, and the number. ok is false if Numbered cannot have
+// made the id.
 func SplitNumbered(prefix, id string) (begin []byte, number uint64, ok bool) {
 	of, number, ok := splitNumbered(prefix, id)
 	begin, err := Alphabet.DecodeString(of)

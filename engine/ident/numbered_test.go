@@ -35,7 +35,7 @@ func TestParseNumbered(t *testing.T) {
 			t.Errorf("%q is split", id)
 		}
 	}
-	// SplitNumbered reads ids of a file, which become ids again, so it takes no other spelling.
+	// SplitNumbered parses the ids in a file. The ids are formatted again, so it accepts no other spelling.
 	if _, _, ok := ident.SplitNumbered("ntf_", "ntf_04000000_7"); ok {
 		t.Error("an id without its leading zeros is split")
 	}

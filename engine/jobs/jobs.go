@@ -1,10 +1,10 @@
-// Package jobs does background work: sweeps of what was deleted, what came due by time, and once a day what goes by
-// age.
+// Package jobs does background work: removing what was deleted, doing what became due, and once a day removing what is
+// too old.
 //
-// Work is records in the store, so that a crash loses none of it: a unit that was interrupted is found and done again.
-// Rooms list their Units and Dailies; this package goes through the tenants and gives each unit its turn. The hard idea
-// is that a process with nothing to do reads nothing: it knows the tenants that it queued work for itself, and a look
-// at all tenants, now and then, finds the rest.
+// Work is described by records in the store, so a crash loses none of it: an interrupted unit is found and done again.
+// Packages list their Units and Dailies; this package visits the tenants and runs the units. A process with nothing to
+// do reads nothing: it remembers the tenants that it queued work for itself, and an occasional scan of all tenants
+// finds the rest.
 package jobs
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Service does background work. Whoever makes the rooms sets Units, Dailies and SystemDailies before the first Step.
+// Service does background work. The engine sets Units, Dailies and SystemDailies before the first Step.
 type Service struct {
 	Units         []Unit  // of every tenant, and of the system space
 	Dailies       []Daily // of every tenant
@@ -33,20 +33,20 @@ type Service struct {
 	wake         chan struct{} // a job was queued
 }
 
-// New makes the room. livingTenant reads a tenant's record: its id, empty where the tenant is being deleted.
+// New returns a Service. livingTenant returns the id in a tenant's record; empty if the tenant is being deleted.
 func New(db *records.DB, livingTenant func(record []byte) (id string, err error)) *Service {
 	svc := &Service{db: db, wake: make(chan struct{}, 1), livingTenant: livingTenant}
 	db.Committed = svc.queueWork
 	return svc
 }
 
-// background is what is remembered between steps. All of it can be lost: a look at all tenants finds what there is.
+// background is what is remembered between steps. All of it may be lost: a scan of all tenants finds the work again.
 type background struct {
 	mu     sync.Mutex
-	queue  []string        // tenants that this process queued work for, each once
-	queued map[string]bool // what queue holds
+	queue  []string        // distinct tenants that this process queued work for
+	queued map[string]bool // the elements of queue
 	turn   atomic.Uint32   // the unit that comes first in the next step of a tenant
-	looked []byte          // the key of the tenant that a look has come to; nil: the next look is a new one
+	looked []byte          // the key of the tenant that the scan has reached; nil if the next scan starts
 }
 
 // add queues a tenant.
@@ -63,7 +63,7 @@ func (b *background) add(tenant string) {
 	b.queue = append(b.queue, tenant)
 }
 
-// next takes the first tenant out of the queue.
+// next removes the first tenant from the queue.
 func (b *background) next() (tenant string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +87,7 @@ func (b *background) setLooked(key []byte) {
 	b.looked = key
 }
 
-// queueWork notes that a tenant has work where a batch of its holds a job. Summaries have a queue of their own.
+// queueWork queues a tenant if a batch written to it contains a job. Summaries have their own queue.
 func (svc *Service) queueWork(tenant string, b store.Batch) {
 	if slices.ContainsFunc(b.Put, func(p store.Pair) bool {
 		return bytes.HasPrefix(p.Key, []byte(records.JobPrefix)) && !records.SummaryJob.Is(p.Key)
@@ -96,7 +96,7 @@ func (svc *Service) queueWork(tenant string, b store.Batch) {
 	}
 }
 
-// Poke notes that a tenant has work, and wakes Run.
+// Poke queues a tenant, and wakes Run.
 func (svc *Service) Poke(tenant string) {
 	svc.background.add(tenant)
 	select {
@@ -105,8 +105,8 @@ func (svc *Service) Poke(tenant string) {
 	}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. What this process queued
-// comes first. Then a look at all tenants finds what came due by time, and what other processes left.
+// Step does one unit of background work, if there is any, and reports whether there may be more. Work queued by this
+// process comes first. Then a scan of all tenants finds what became due, and what other processes left.
 func (svc *Service) Step(ctx context.Context) (more bool, err error) {
 	if more, err := svc.stepQueued(ctx); more || err != nil {
 		return more, err
@@ -114,9 +114,8 @@ func (svc *Service) Step(ctx context.Context) (more bool, err error) {
 	return svc.stepLook(ctx)
 }
 
-// stepQueued does a unit for one tenant that this process queued work for. Where no tenant is queued it reads nothing,
-// however many tenants there are. A tenant leaves the queue when none of its units is done, and waits for the next
-// look.
+// stepQueued does a unit for one queued tenant. If no tenant is queued, it reads nothing, however many tenants there
+// are. A tenant leaves the queue when it has no unit to do; the next scan finds it again.
 func (svc *Service) stepQueued(ctx context.Context) (more bool, err error) {
 	tenant, ok := svc.background.next()
 	if !ok {
@@ -129,7 +128,7 @@ func (svc *Service) stepQueued(ctx context.Context) (more bool, err error) {
 	return true, err
 }
 
-// stepLook goes on with the look at all tenants until it has found a unit and done it, or has seen them all.
+// stepLook continues the scan of all tenants until it has done one unit or has visited all tenants.
 func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 	var failed error // an error of one tenant, or of the clock, must not stop the others
 	from := svc.background.lookedTo()
@@ -156,7 +155,7 @@ func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 	return false, failed
 }
 
-// stepRecord does a unit for the tenant that a record describes.
+// stepRecord does a unit for the tenant with the given record.
 func (svc *Service) stepRecord(ctx context.Context, it store.Item) (done bool, err error) {
 	if it.Damaged {
 		return false, records.ErrDamaged
@@ -168,21 +167,21 @@ func (svc *Service) stepRecord(ctx context.Context, it store.Item) (done bool, e
 	return svc.stepTenant(ctx, tenant)
 }
 
-// Unit is one kind of background work: where in a tenant's space the records lie that say that there is some, and what
-// does a piece of it. Each room has a method that lists its units.
+// Unit is one kind of background work. Due returns the range of a tenant's records that describe such work; the other
+// function does a piece of it. Packages have a method Units that lists theirs.
 type Unit struct {
 	Due func(tenant string, now time.Time) store.Range
 	Do  func(ctx context.Context, tenant string, found []store.Item) (done bool, err error)
 }
 
-// FirstJob is the unit that does the first job of a range.
+// FirstJob returns a unit that does the first job in a range.
 func FirstJob(jobs store.Range, do func(ctx context.Context, tenant string, job store.Item) error) Unit {
 	return Unit{firstOf(jobs), func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
 		return true, do(ctx, tenant, found[0])
 	}}
 }
 
-// AnyJob is the unit of a step that looks for its jobs by itself. The step runs where the range holds any job.
+// AnyJob returns a unit whose step finds its jobs itself. The step runs if the range contains any job.
 func AnyJob(jobs store.Range, step func(ctx context.Context, tenant string) (done bool, err error)) Unit {
 	return Unit{firstOf(jobs), func(ctx context.Context, tenant string, _ []store.Item) (bool, error) {
 		return step(ctx, tenant)
@@ -194,7 +193,8 @@ func firstOf(jobs store.Range) func(string, time.Time) store.Range {
 	return func(string, time.Time) store.Range { return jobs }
 }
 
-// stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
+// stepTenant does one piece of one tenant's work: the first that does not fail. It returns the errors of those that
+// failed.
 func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
 	q, now := store.Query{Keys: [][]byte{records.DailyJob.Key()}}, svc.db.Settled()
 	for _, u := range svc.Units {
@@ -205,7 +205,7 @@ func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, e
 		return false, err
 	}
 	var failed error // an error of one unit must not stop the others
-	// Each step begins with another unit, so that each has its turn however much work another one has.
+	// Each step begins with another unit, so that none has to wait for one with a lot of work.
 	first := int(svc.background.turn.Add(1))
 	for n := range svc.Units {
 		i := (first + n) % len(svc.Units)
@@ -222,10 +222,11 @@ func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, e
 	return done && err == nil, errors.Join(failed, err)
 }
 
-// PrefixJobs are the jobs whose keys end with the prefix that is to be swept: BoardJob and InboxJob.
+// PrefixJobs are the jobs whose keys end with a prefix to sweep: BoardJob and InboxJob.
 var PrefixJobs = records.PrefixRange([]byte(records.JobPrefix + "c"))
 
-// SweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
+// SweepPrefixed removes some of the records that begin with the prefix in a job's key, and removes the job when none
+// are left.
 func (svc *Service) SweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
 	prefix := job.Key[len(PrefixJobs.From):]
 	if len(prefix) < len(records.BoardRecords.Under(ident.Incarnation{}).From) || prefix[0] != 'c' {
@@ -237,8 +238,8 @@ func (svc *Service) SweepPrefixed(ctx context.Context, tenant string, job store.
 	return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and
-// with every tick a look for what came due.
+// Run does background work until ctx ends: work left by an earlier process at once, queued work when it is woken, and a
+// scan for due work at every tick.
 func (svc *Service) Run(ctx context.Context, tick <-chan struct{}) {
 	step := svc.Step
 	for {

@@ -14,35 +14,36 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// RetentionRun says how many records a run of the daily job removed, by kind of data.
+// RetentionRun is how many records a run of the daily job removed, by kind of data.
 type RetentionRun struct {
 	Removed  map[string]int `json:"removed"`
-	Finished bool           `json:"finished"` // false: there is more, and it goes on in the background
-	// AsOf is given while the system's clock is too far ahead to be believed: ages were held against this time.
+	Finished bool           `json:"finished"` // false if there is more, which is removed in the background
+	// AsOf is set while the system's clock is implausibly far ahead: ages were computed as of this time instead.
 	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
 const (
-	// retentionPeriod is how often the daily job runs, and retentionRetry how soon where it could not remove
-	// everything.
+	// retentionPeriod is the interval of the daily job. retentionRetry is the interval if something could not be
+	// removed.
 	retentionPeriod = 24 * time.Hour
 	retentionRetry  = time.Hour
-	// piecesOnDemand bounds the pieces of one run on demand, piecesOfStep those of one step that find nothing.
+	// piecesOnDemand is the maximum number of pieces in one run on demand, and piecesOfStep that of pieces in one step
+	// that remove nothing.
 	piecesOnDemand = 1000
 	piecesOfStep   = 64
 )
 
-// Daily is one kind of data that goes by age. Each room has a method that lists its dailies.
+// Daily is one kind of data that is removed by age. Packages have a method Dailies that lists theirs.
 type Daily struct {
-	// Name is shown to clients and stands in records.
+	// Name is shown to clients and stored in records.
 	Name string
-	// Piece removes what is due in one bounded piece. It begins at the place where the piece before ended, which is nil
-	// at first. It says how much it removed and where the next piece begins; nil is the end. After an error the next
-	// piece may begin elsewhere. A piece that is done twice does no harm.
+	// Piece removes a limited amount of what is due. It begins at the position that the previous piece returned, which
+	// is nil at first. It returns how many records it removed, and where the next piece begins; nil at the end. After
+	// an error, the next piece may begin elsewhere. Running a piece twice does no harm.
 	Piece func(ctx context.Context, tenant string, at []byte) (removed int, next []byte, err error)
 }
 
-// dailiesOf lists all that goes by age in a tenant's space, or in the system space.
+// dailiesOf returns the dailies of a tenant, or of the system space.
 func (svc *Service) dailiesOf(tenant string) []Daily {
 	if tenant == records.SystemTenant {
 		return svc.SystemDailies
@@ -50,23 +51,23 @@ func (svc *Service) dailiesOf(tenant string) []Daily {
 	return svc.Dailies
 }
 
-// RetentionState is a tenant's daily job.
+// RetentionState is the state of a tenant's daily job.
 type RetentionState struct {
 	Next    time.Time `json:"next"`              // when it is due
-	Kind    string    `json:"kind,omitempty"`    // the Daily that a run goes on with; empty: no run is under way
-	At      []byte    `json:"at,omitempty"`      // where it goes on
+	Kind    string    `json:"kind,omitempty"`    // the Daily with which a run continues; empty if no run is under way
+	At      []byte    `json:"at,omitempty"`      // where it continues
 	Failing bool      `json:"failing,omitempty"` // something could not be removed in this run
 }
 
-// stepRetention does some of the tenant's daily job, where it is due. found is the job's record.
+// stepRetention does part of the tenant's daily job, if it is due. found is the job's record.
 func (svc *Service) stepRetention(ctx context.Context, tenant string, found store.Item) (done bool, err error) {
 	var s RetentionState
 	if found.Value != nil {
 		if err := json.Unmarshal(found.Value, &s); err != nil {
-			s = RetentionState{} // The job begins anew.
+			s = RetentionState{} // the job starts again
 		}
 	}
-	// In a new store nothing was removed yet, so that the first run is a day away.
+	// A new store has nothing to remove, so the first run is a day away.
 	if tenant == records.SystemTenant && found.Value == nil && !found.Damaged {
 		return true, svc.saveRetention(ctx, tenant, &RetentionState{Next: svc.db.Now().Add(retentionPeriod)}, nil)
 	}
@@ -85,14 +86,14 @@ func (svc *Service) stepRetention(ctx context.Context, tenant string, found stor
 	known, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case ok && (known.Kind == fault.NotFound || known.Kind == fault.Unauthorized):
-		return false, nil // the tenant was deleted meanwhile
+		return false, nil // the tenant was deleted in the meantime
 	case errors.Is(err, errRetentionElsewhere):
 		return false, failed
 	}
 	return err == nil, errors.Join(failed, err)
 }
 
-// retentionPiece does one piece of a run and moves s on. After an error the run goes on with the next Daily.
+// retentionPiece does one piece of a run and advances s. After an error, the run continues with the next Daily.
 func (svc *Service) retentionPiece(ctx context.Context, tenant string, s *RetentionState) (removed int, err error) {
 	kinds := svc.dailiesOf(tenant)
 	i := max(0, slices.IndexFunc(kinds, func(k Daily) bool { return k.Name == s.Kind }))
@@ -119,11 +120,11 @@ func (svc *Service) retentionPiece(ctx context.Context, tenant string, s *Retent
 	return removed, err
 }
 
-// errRetentionElsewhere says that another process moved the job on meanwhile.
+// errRetentionElsewhere means that another process has advanced the job.
 var errRetentionElsewhere = errors.New("another process does the daily job")
 
-// saveRetention stores s. With found it does so only where the record is as it was found, and answers
-// errRetentionElsewhere where it is not.
+// saveRetention stores s. If found is not nil, the record must still equal it; otherwise saveRetention returns
+// errRetentionElsewhere.
 func (svc *Service) saveRetention(ctx context.Context, tenant string, s *RetentionState, found *store.Item) error {
 	type none = struct{}
 	c, key := ident.Caller{Tenant: tenant}, records.DailyJob.Key()
@@ -142,8 +143,8 @@ func (svc *Service) saveRetention(ctx context.Context, tenant string, s *Retenti
 	return err
 }
 
-// RunRetention does the daily job's work now, without changing when the job is due. Where that is too much for one
-// request, the background goes on at once, and Finished is false. It answers key_narrowed.
+// RunRetention does the work of the daily job now, without changing when the job is due. If that is too much for one
+// request, the background work continues at once, and Finished is false. It returns key_narrowed.
 func (svc *Service) RunRetention(ctx context.Context, c ident.Caller) (RetentionRun, error) {
 	out := RetentionRun{Removed: map[string]int{}, AsOf: svc.db.AsOf()}
 	if err := c.WholeTenant(); err != nil {

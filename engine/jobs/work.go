@@ -8,13 +8,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Bell wakes workers that wait for something to do. The zero Bell is ready.
+// Bell wakes workers that wait for something to do. The zero Bell is ready to use.
 type Bell struct {
 	mu   sync.Mutex
-	rung chan struct{} // closed at the next ring; nil: nobody has asked for it
+	rung chan struct{} // closed at the next ring; nil if nobody waits for it
 }
 
-// Ring is called once there may be something to do that was not due before.
+// Ring wakes the workers. Call it when there may be something new to do.
 func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -24,7 +24,7 @@ func (b *Bell) Ring() {
 	}
 }
 
-// next gives a channel that is closed when the bell is rung from now on.
+// next returns a channel that is closed at the next ring.
 func (b *Bell) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,13 +34,13 @@ func (b *Bell) next() <-chan struct{} {
 	return b.rung
 }
 
-// Work is one worker of a room whose work calls a provider, which a step of all rooms' work would wait for. It does one
-// unit after the other until ctx ends. Where a unit finds nothing to do, it says when something comes due, or the zero
-// time; the worker waits for that time or for the bell. what names the work in the log, where an error ends up.
+// Work runs one worker for work that calls a provider, which would hold up the steps of other work. It runs unit again
+// and again until ctx ends. If unit finds nothing to do, it returns when something becomes due, or the zero time; the
+// worker then waits for that time or for the bell. what names the work in the log, to which errors are written.
 func Work(ctx context.Context, db *records.DB, bell *Bell, what string,
 	unit func(ctx context.Context) (done bool, next time.Time, err error)) {
 	for ctx.Err() == nil {
-		rung := bell.next() // before the unit looks, so that what is queued after its look is not missed
+		rung := bell.next() // taken before the unit runs, so that work queued in the meantime is not missed
 		done, next, err := unit(ctx)
 		if err != nil && ctx.Err() == nil {
 			db.Log.Error(what+" failed; it is tried again later", "error", err)

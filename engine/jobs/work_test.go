@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// TestWork holds that a worker goes on while there is something to do, and otherwise waits for the time that the unit
-// names, for the bell, or for the end.
+// TestWork expects a worker to continue while there is something to do, and otherwise to wait for the time that the
+// unit returns, for the bell, or for the end of the context.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -71,7 +71,7 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestWorkMissesNoRing holds that a bell that rings while a unit looks in vain has the worker look again.
+// TestWorkMissesNoRing expects another run if the bell rings while a unit finds nothing to do.
 func TestWorkMissesNoRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := records.New(memstore.New(), nil, nil, nil, true)

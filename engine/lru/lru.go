@@ -1,4 +1,4 @@
-// Package lru remembers values by key within a bound of bytes. The least recently used go first.
+// Package lru is a cache with a limit in bytes that evicts the least recently used entries.
 package lru
 
 import (
@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// overhead is about what an entry takes beside its key and its value, in bytes. It counts before anything is kept under
-// a key, so that keys that are only asked for are bounded, too.
+// overhead is the approximate size of an entry besides its key and its value, in bytes. It counts even before a value
+// is set, so that the number of keys is limited, too.
 const overhead = 256
 
-// Map holds values by key. It is safe for concurrent use.
+// Map is a map from keys to values. It is safe for concurrent use.
 type Map[T any] struct {
 	limit int
 	fresh func() T
@@ -21,21 +21,21 @@ type Map[T any] struct {
 	order list.List                // most recent first
 }
 
-// Cell is the place of one key. Its mutex is for those who use its value.
+// Cell is the entry of one key. Its mutex protects the value.
 type Cell[T any] struct {
 	sync.Mutex
 	Key   string
 	Value T
-	size  int // what Map.bytes counts for it; under Map.mu
+	size  int // what it counts in Map.bytes; protected by Map.mu
 }
 
-// New makes a map whose entries take at most limit bytes, or those of its newest entry where that alone has more. A
-// limit of 0 is 64 MiB. What is not in the map begins as fresh says.
+// New returns a map whose entries take at most limit bytes, or only the newest entry if that is larger. A limit of 0
+// means 64 MiB. fresh returns the initial value of a new entry.
 func New[T any](limit int, fresh func() T) *Map[T] {
 	return &Map[T]{limit: cmp.Or(limit, 64<<20), fresh: fresh, cells: map[string]*list.Element{}}
 }
 
-// Cell gives the cell of a key, not locked.
+// Cell returns the cell of a key without locking it.
 func (m *Map[T]) Cell(key string) *Cell[T] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,20 +49,20 @@ func (m *Map[T]) Cell(key string) *Cell[T] {
 	return c
 }
 
-// Locked gives the cell of a key, locked.
+// Locked returns the cell of a key, locked.
 func (m *Map[T]) Locked(key string) (c *Cell[T], unlock func()) {
 	c = m.Cell(key)
 	c.Lock()
 	return c, c.Unlock
 }
 
-// Keep sets the value of a locked cell, which takes so many bytes.
+// Keep sets the value of a locked cell and its size in bytes.
 func (m *Map[T]) Keep(c *Cell[T], v T, size int) {
 	c.Value = v
 	m.Weigh(c, size)
 }
 
-// Weigh says how many bytes the value of a cell takes now. A cell that was let go meanwhile counts no more.
+// Weigh sets the size of a cell's value in bytes. It has no effect if the cell has been evicted.
 func (m *Map[T]) Weigh(c *Cell[T], size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

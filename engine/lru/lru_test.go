@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBound holds a map against its bound, whatever is asked for, kept and weighed again.
+// TestBound compares a map's size with its limit after any sequence of operations.
 func TestBound(t *testing.T) {
 	const limit = 20_000
 	m, random := New(limit, func() int { return -1 }), rand.New(rand.NewPCG(1, 2))
@@ -17,7 +17,7 @@ func TestBound(t *testing.T) {
 		case 0:
 			m.Keep(c, n, random.IntN(4_000))
 		case 1:
-			m.Weigh(old[random.IntN(len(old))], random.IntN(4_000)) // It may have been let go.
+			m.Weigh(old[random.IntN(len(old))], random.IntN(4_000)) // it may have been evicted
 		}
 		sum := 0
 		for el := m.order.Front(); el != nil; el = el.Next() {
@@ -29,7 +29,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestKeysAlone bounds keys under which nothing is kept.
+// TestKeysAlone expects a limit on the number of keys without values.
 func TestKeysAlone(t *testing.T) {
 	m := New(10*(overhead+8), func() int { return 0 })
 	for n := range 1_000 {
@@ -40,7 +40,7 @@ func TestKeysAlone(t *testing.T) {
 	}
 }
 
-// TestOrder lets go what was not used for longest, and never the newest.
+// TestOrder expects the least recently used entry to be evicted, and never the newest.
 func TestOrder(t *testing.T) {
 	m := New(3*(overhead+101), func() int { return -1 })
 	for n, key := range []string{"a", "b", "c"} {

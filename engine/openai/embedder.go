@@ -8,16 +8,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// Embedder implements recall.Embedder: it makes vectors by `/embeddings`. Safe for concurrent use.
+// Embedder implements recall.Embedder: it computes vectors with `/embeddings`. It is safe for concurrent use.
 type Embedder struct{ provider *Summariser }
 
-// NewEmbedder makes an embedder. Its errors, and those of Embed, never hold the key or the address.
+// NewEmbedder returns an Embedder. Its errors, and those of Embed, never contain the key or the address.
 func NewEmbedder(o Options) (*Embedder, error) {
 	s, err := New(o)
 	return &Embedder{s}, err
 }
 
-// Embed makes one HTTP request; the caller decides when to try again. Its error is a *recall.ProviderError.
+// Embed makes one HTTP request; the caller decides when to retry. Its error is a *recall.ProviderError.
 func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
 	call, cancel := context.WithTimeout(ctx, e.provider.timeout)
 	defer cancel()
@@ -47,7 +47,8 @@ func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Emb
 	return out, nil
 }
 
-// ofTexts tells whether the texts may be why an answer says no: not the key, the model, or the account.
+// ofTexts reports whether the texts may be the reason for an error response, rather than the key, the model, or the
+// account.
 func ofTexts(status int, code string) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
-// Vectors come back in the order of their texts, with as many dimensions as were asked for and what they cost.
+// Vectors are returned in the order of their texts, with the requested number of dimensions and their cost.
 func TestEmbed(t *testing.T) {
 	server := embedserver.New("right")
 	defer server.Close()
@@ -41,7 +41,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// What is no answer to the request is refused, and no error holds the key or the address.
+// A response that does not fit the request is refused, and no error contains the key or the address.
 func TestEmbedRefusesOddAnswers(t *testing.T) {
 	const key = "a-key-that-is-secret"
 	one := `{"object":"embedding","index":%d,"embedding":[1,2]}`

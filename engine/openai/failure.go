@@ -17,11 +17,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// maxRetryAfter bounds how long a provider can ask to wait.
+// maxRetryAfter is the longest time that a provider can ask to wait.
 const maxRetryAfter = time.Hour
 
-// failure names what is wrong with a call that failed. All words are ours, because an error of the library may hold the
-// address or the provider's body. Call is the context of the HTTP request, caller that of whoever asked for it.
+// failure describes why a call failed. All texts are Mneme's own, because an error of the library may contain the
+// address or the provider's body. call is the context of the HTTP request, and caller that of whoever asked for it.
 func (s *Summariser) failure(call, caller context.Context, err error, header http.Header) *summary.ProviderError {
 	if status, code := answered(err); status != 0 {
 		e := refusal(status, code)
@@ -53,7 +53,7 @@ func (s *Summariser) failure(call, caller context.Context, err error, header htt
 	return &e
 }
 
-// answered is the status of an answer that says no, and the code in its body; 0 for any other error.
+// answered returns the status of an error response, and the code in its body; 0 for any other error.
 func answered(err error) (status int, code string) {
 	if told, ok := errors.AsType[*openai.APIError](err); ok {
 		if code, _ = told.Code.(string); code == "" {
@@ -67,7 +67,7 @@ func answered(err error) (status int, code string) {
 	return 0, ""
 }
 
-// refusal names an answer that says no. Of the provider's own words, only the codes that are known here count.
+// refusal describes an error response. Of the provider's texts, it uses only known codes.
 func refusal(status int, code string) *summary.ProviderError {
 	e := &summary.ProviderError{Code: "provider_refused", Permanent: true}
 	words := "the provider does not accept the request"
@@ -97,7 +97,7 @@ func refusal(status int, code string) *summary.ProviderError {
 	return e
 }
 
-// retryAfter is how long the provider asks to wait, 0 where it does not say.
+// retryAfter returns how long the provider asks to wait; 0 if it does not say.
 func retryAfter(h http.Header) time.Duration {
 	wait := time.Duration(0)
 	value := strings.TrimSpace(h.Get("Retry-After"))
@@ -106,7 +106,7 @@ func retryAfter(h http.Header) time.Duration {
 	} else if s, err := strconv.ParseFloat(value, 64); err == nil {
 		wait = inRange(s, time.Second)
 	} else if at, err := http.ParseTime(value); err == nil {
-		now, err := http.ParseTime(h.Get("Date")) // the provider's clock, by which it said when
+		now, err := http.ParseTime(h.Get("Date")) // the provider's own clock
 		if err != nil {
 			now = time.Now()
 		}
@@ -115,7 +115,7 @@ func retryAfter(h http.Header) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// inRange is n units, bounded before it is multiplied; what is no number is 0.
+// inRange returns n units, limited before multiplying; NaN becomes 0.
 func inRange(n float64, unit time.Duration) time.Duration {
 	if !(n > 0) {
 		return 0
@@ -128,7 +128,7 @@ func isTimeout(err error) bool {
 	return ok && t.Timeout()
 }
 
-// unreachable says why no answer came at all.
+// unreachable says why there was no response.
 func unreachable(err error) string {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name of the provider's host is not known"

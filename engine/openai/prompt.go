@@ -16,7 +16,7 @@ import (
 //go:embed prompt.txt
 var promptFile string
 
-// prompt is what the model is told.
+// prompt is the instruction to the model.
 type prompt struct {
 	version string
 	texts   *template.Template
@@ -31,22 +31,22 @@ func readPrompt(file string) (prompt, error) {
 	return prompt{version, texts}, err
 }
 
-// summaryLine is the first line of the data: the running summary, null where there is none yet. Each line is JSON, so
-// that no text can end its line, whatever it holds.
+// summaryLine is the first line of the data: the running summary, or null if there is none yet. Each line is JSON, so
+// that no text can end its line.
 type summaryLine struct {
 	Summary *string `json:"running_summary"`
 }
 
-// messageLine is one message, on a line of its own.
+// messageLine is one message on its own line.
 type messageLine struct {
 	Turn    uint32 `json:"turn"`
 	Speaker string `json:"speaker"`
 	Text    string `json:"text"`
 }
 
-// write gives the two messages that one call sends: system says what to do, data with what.
+// write returns the two messages of one call: system contains the instructions, data the texts.
 func (p prompt) write(r summary.Request, maxTokens int) (system, data string, err error) {
-	// Half as many words as tokens: most languages need more tokens for a word than English.
+	// Half as many words as tokens: most languages need more tokens per word than English.
 	values := struct {
 		Words int
 		Lines []string
@@ -75,7 +75,7 @@ func (p prompt) write(r summary.Request, maxTokens int) (system, data string, er
 	return strings.TrimSpace(out[0].String()), strings.TrimSpace(out[1].String()), nil
 }
 
-// jsonLine is a value as JSON on one line, with < and > as they are: escapes would only cost tokens.
+// jsonLine returns a value as JSON on one line. It does not escape < and >, which would only cost tokens.
 func jsonLine(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// Summaries are identified by the prompt's version, so each version names one text for good. After a change of
-// prompt.txt give it a new version in its first line, and add that here.
+// Summaries are identified by the version of the prompt, so each version must always have the same text. If you change
+// prompt.txt, give it a new version in its first line, and add that version here.
 func TestPromptVersions(t *testing.T) {
 	texts := map[string]string{
 		"fold/1": "d37b38172a62c7ebe7e3051e0f6fef7856bed5dfbcd9c82dfd7239d39d86af10",
@@ -25,7 +25,7 @@ func TestPromptVersions(t *testing.T) {
 	}
 }
 
-// What the prompt must say, whatever its words.
+// The prompt must contain these instructions, in whatever words.
 func TestPromptSays(t *testing.T) {
 	p, err := readPrompt(promptFile)
 	if err != nil {

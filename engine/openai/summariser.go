@@ -1,8 +1,8 @@
-// Package openai makes summaries with any server that speaks OpenAI's chat completions. summariser.go makes the one
-// request of a call and reads its answer, prompt.go words it, transport.go bounds what the provider can do with it, and
-// failure.go names what goes wrong.
+// Package openai makes summaries and vectors with any server that implements OpenAI's API. summariser.go makes the
+// request for a summary and reads the response, prompt.go writes the prompt, transport.go limits what the provider can
+// do, and failure.go describes errors.
 //
-// The hard idea is that the provider is not trusted: no word of it reaches a tenant or a log but the summary itself.
+// The provider is not trusted: apart from the summary itself, none of its text reaches a tenant or a log.
 package openai
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// DefaultModel makes summaries where the operator names none.
+// DefaultModel is used for summaries if the operator names no model.
 const DefaultModel = "gpt-4o-mini"
 
 const (
-	// defaultTimeout bounds one call.
+	// defaultTimeout is the default time limit of one call.
 	defaultTimeout = time.Minute
-	// defaultMaxTokens bounds a reply where the request does not.
+	// defaultMaxTokens limits a reply if the request does not.
 	defaultMaxTokens = 1000
-	// thinkingTokens are added for models whose thinking counts as part of their reply.
+	// thinkingTokens is added for models whose thinking counts as part of their reply.
 	thinkingTokens = 4096
-	// minSecret is the length in bytes from which a key is taken for a secret.
+	// minSecret is the length from which a key is considered secret, in bytes.
 	minSecret = 12
-	// bytesPerToken is more than any tokenizer needs: a text that is longer was not asked for.
+	// bytesPerToken is more than any tokenizer needs: a longer text was not asked for.
 	bytesPerToken = 16
 )
 
-// Options say where the provider is. A key and an address that are both empty mean that there is none.
+// Options configure the provider. If the key and the address are both empty, there is no provider.
 type Options struct {
-	BaseURL string        // with its version, as https://api.openai.com/v1; "": OpenAI's
-	APIKey  string        // "": none is sent
-	Model   string        // for requests that name none; "": DefaultModel
-	Timeout time.Duration // of one call; 0: a minute
+	BaseURL string        // with its version, such as https://api.openai.com/v1; "" means OpenAI's
+	APIKey  string        // "" means that none is sent
+	Model   string        // for requests that name none; "" means DefaultModel
+	Timeout time.Duration // of one call; 0 means a minute
 }
 
-// CheckURL tells what is wrong with a provider's base URL, without repeating it; an empty one is fine.
+// CheckURL returns what is wrong with a provider's base URL, without repeating it. An empty URL is valid.
 func CheckURL(base string) error {
 	if base == "" {
 		return nil
@@ -61,7 +61,7 @@ func CheckURL(base string) error {
 	return nil
 }
 
-// CheckKey tells what is wrong with a provider's key, without repeating it; an empty one is fine.
+// CheckKey returns what is wrong with a provider's key, without repeating it. An empty key is valid.
 func CheckKey(key string) error {
 	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
 		return fmt.Errorf("the provider's key holds, at position %d, what no key can: "+
@@ -70,7 +70,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// Summariser implements summary.Summariser. Safe for concurrent use.
+// Summariser implements summary.Summariser. It is safe for concurrent use.
 type Summariser struct {
 	client  *openai.Client
 	prompt  prompt
@@ -79,7 +79,7 @@ type Summariser struct {
 	timeout time.Duration
 }
 
-// New makes a summariser. Its errors, and those of Summarise, never hold the key or the address.
+// New returns a Summariser. Its errors, and those of Summarise, never contain the key or the address.
 func New(o Options) (*Summariser, error) {
 	if err := errors.Join(CheckURL(o.BaseURL), CheckKey(o.APIKey)); err != nil {
 		return nil, err
@@ -104,10 +104,10 @@ func New(o Options) (*Summariser, error) {
 	return s, nil
 }
 
-// Prompt names the version of the prompt, which is part of what identifies a summary.
+// Prompt returns the version of the prompt, which is part of what identifies a summary.
 func (s *Summariser) Prompt() string { return s.prompt.version }
 
-// Summarise makes one HTTP request; the caller decides when to try again. Its error is a *summary.ProviderError.
+// Summarise makes one HTTP request; the caller decides when to retry. Its error is a *summary.ProviderError.
 func (s *Summariser) Summarise(ctx context.Context, r summary.Request) (summary.Reply, error) {
 	if r.Model == "" {
 		r.Model = s.model
@@ -129,7 +129,7 @@ func (s *Summariser) Summarise(ctx context.Context, r summary.Request) (summary.
 	return s.read(response, r)
 }
 
-// request is what is sent for r.
+// request returns the request to send for r.
 func (s *Summariser) request(r summary.Request) (openai.ChatCompletionRequest, error) {
 	system, data, err := s.prompt.write(r, r.MaxTokens)
 	request := openai.ChatCompletionRequest{Model: r.Model, Messages: []openai.ChatCompletionMessage{
@@ -144,7 +144,7 @@ func (s *Summariser) request(r summary.Request) (openai.ChatCompletionRequest, e
 	return request, err
 }
 
-// read takes the summary out of a response, or says why there is none.
+// read returns the summary in a response, or an error that says why there is none.
 func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Request) (summary.Reply, error) {
 	reply := summary.Reply{Model: s.modelName(response.Model, r.Model),
 		TokensIn: used(response.Usage.PromptTokens), TokensOut: used(response.Usage.CompletionTokens)}
@@ -159,7 +159,7 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 	reply.Text = strings.TrimSpace(choice.Message.Content)
 	switch empty := !strings.ContainsFunc(reply.Text, says); {
 	case choice.FinishReason == openai.FinishReasonLength:
-		// What a cut summary left out would be lost, and yet count as covered.
+		// A truncated summary would lose messages that count as covered.
 		return bad("bad_reply", "the summary was cut at the bound on its length")
 	case choice.FinishReason == openai.FinishReasonContentFilter:
 		return bad("bad_reply", "the provider's filter cut the answer")
@@ -175,16 +175,16 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 	return reply, nil
 }
 
-// repeatsKey tells whether a text would show the key to tenants. A short key is no secret: servers that need none often
-// want some word in its place.
+// repeatsKey reports whether a text would reveal the key to tenants. A short key is not a secret: servers that need no
+// key often require some word as one.
 func (s *Summariser) repeatsKey(text string) bool {
 	return len(s.key) >= minSecret && strings.Contains(text, s.key)
 }
 
-// says tells whether a rune can be part of a word or a number.
+// says reports whether a rune can be part of a word or a number.
 func says(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// modelName is the model that says it answered, if that can be a model's name, else the one that was asked.
+// modelName returns the model that the response names, if that can be a model's name, and otherwise the requested one.
 func (s *Summariser) modelName(answered, asked string) string {
 	odd := func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
 	if answered == "" || len(answered) > 256 || strings.ContainsFunc(answered, odd) || s.repeatsKey(answered) {
@@ -193,5 +193,5 @@ func (s *Summariser) modelName(answered, asked string) string {
 	return answered
 }
 
-// used bounds a count of tokens that a provider gives.
+// used limits a token count reported by a provider.
 func used(n int) int { return min(max(n, 0), 100_000_000) }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// secret is a key that must be seen by the provider and by nobody else.
+// secret is a key that only the provider may see.
 const secret = "sk-secret-0123456789"
 
 func provider(t *testing.T, o openai.Options) (*openaitest.Server, *openai.Summariser) {
@@ -64,7 +64,7 @@ func TestSummarise(t *testing.T) {
 		first.Previous != request().Previous || second.Model != "other" || second.Previous != "" {
 		t.Errorf("sent %+v\nthen %+v", first, second)
 	}
-	// No text gets out of its line, and so none speaks for the summary, or for us.
+	// No text can leave its line, so none can pass for the summary or for instructions.
 	for i, m := range request().Messages {
 		if len(first.Messages) != 2 || first.Messages[i] != openaitest.Message(m) {
 			t.Errorf("sent %+v", first.Messages)
@@ -75,7 +75,8 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// Every way in which a provider fails has its name; the words are ours, whatever it sent; and it was asked once.
+// Every kind of failure has its code; the texts are Mneme's own, whatever the provider sent; and only one request was
+// made.
 func TestFailures(t *testing.T) {
 	good := `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],` +
 		`"usage":{"prompt_tokens":7,"completion_tokens":3}}`
@@ -149,7 +150,7 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			timeout := 30 * time.Second
 			if c.name == "silent" {
-				timeout = 5 * time.Second // which the next call must meet, however busy the machine is
+				timeout = 5 * time.Second // the next call must finish within it, however busy the machine is
 			}
 			server, s := provider(t, openai.Options{Timeout: timeout})
 			server.Next(c.behave)
@@ -176,7 +177,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// tellsNothing wants no key, address or word of the provider in an error, however it is printed.
+// tellsNothing checks that an error contains no key, address or text of the provider, however it is printed.
 func tellsNothing(t *testing.T, url string, e *summary.ProviderError) {
 	t.Helper()
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/v1")
@@ -214,7 +215,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// A model's name is believed only where it can be one.
+// A model's name in a response is used only if it can be one.
 func TestModelNames(t *testing.T) {
 	server, s := provider(t, openai.Options{Model: "small"})
 	for name, want := range map[string]string{"small-2026-01-01": "small-2026-01-01", "": "small", secret: "small",
@@ -228,7 +229,7 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
-// The caller's own end counts before the time-out, and frees the connection.
+// If the caller's context ends before the time-out, that is reported, and the connection is freed.
 func TestGivenUp(t *testing.T) {
 	server, s := provider(t, openai.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,7 +241,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// Models that think are asked in their own way, with room for it.
+// Requests to models that think have other parameters, and room for thinking.
 func TestThinkingModels(t *testing.T) {
 	server, s := provider(t, openai.Options{Model: "o4-mini"})
 	if _, err := s.Summarise(t.Context(), request()); err != nil {
@@ -252,7 +253,7 @@ func TestThinkingModels(t *testing.T) {
 		t.Errorf("sent %s", body)
 	}
 	r := request()
-	r.Model = "text-embedding-3-small" // the provider's to refuse
+	r.Model = "text-embedding-3-small" // left to the provider to refuse
 	server.Next(openaitest.Status(http.StatusNotFound, "model_not_found"))
 	_, err := s.Summarise(t.Context(), r)
 	var e *summary.ProviderError
@@ -280,7 +281,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// What an operator mistypes is refused at once, in words that repeat nothing of it.
+// Invalid options are refused at once, with errors that do not repeat them.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct{ url, key, want string }{
 		{"", "", ""},

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	maxBody    = 4 << 20  // of an answer, in bytes
-	maxFailure = 64 << 10 // of the body of an answer that says no, of which the rest is not read
-	maxHeader  = 64 << 10 // of an answer's header
+	maxBody    = 4 << 20  // of a response, in bytes
+	maxFailure = 64 << 10 // of the body of an error response; the rest is not read
+	maxHeader  = 64 << 10 // of a response's header
 )
 
 var (
@@ -20,13 +20,13 @@ var (
 	errTooLong  = errors.New("the answer is too long")
 )
 
-// cutError is a connection that ended within an answer.
+// cutError means that the connection ended within a response.
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "reading the answer: " + e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
-// transport makes one HTTP request and bounds what a provider can do with it.
+// transport makes one HTTP request and limits what a provider can do.
 type transport struct{ client *http.Client }
 
 func newTransport() *transport {
@@ -35,13 +35,13 @@ func newTransport() *transport {
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
 			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second,
 			TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: maxHeader},
-		// A redirect is not followed: the texts and the key are for the host that the operator named, and nobody else.
+		// Redirects are not followed: the texts and the key are only for the host that the operator named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
 	}}
 }
 
-// Do is http.Client.Do with a bounded body. The body of a failure is read at once, so that its status counts even where
-// the rest is cut.
+// Do is http.Client.Do with a limited body. The body of an error response is read at once, so that its status counts
+// even if the rest is cut off.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	res, err := t.client.Do(req)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// boundedBody ends with errTooLong once left bytes were read, and with a cutError where the connection ends.
+// boundedBody returns errTooLong once left bytes were read, and a cutError if the connection ends early.
 type boundedBody struct {
 	io.ReadCloser
 	left int

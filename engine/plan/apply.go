@@ -7,21 +7,21 @@ import (
 // Result is a window after one step.
 type Result struct {
 	Items []Item
-	// Fates holds, for the considered rows that this step touched, what became of them.
+	// Fates holds what happened to the considered rows that this step changed.
 	Fates []RowFate
-	// AskSummary is the last stored message that the step would have a summary cover; 0: it asks for none.
+	// AskSummary is the last stored message that the step wants a summary to cover; 0 if it requests none.
 	AskSummary uint64
 }
 
-// RowFate names the row of a Fate.
+// RowFate is a Fate and its row.
 type RowFate struct {
 	Row int32
 	Fate
 }
 
-// Apply carries out the ops of one step and charges the meter for what they make. It does not change items; those of
-// the result may share their contents. A *BadPlanError means that the plan is malformed, an error of the meter that
-// fuel or time has run out, any other that stored content could not be read.
+// Apply executes the ops of one step, and charges the meter for the text that they make. It does not change items; the
+// result may share their contents. A *BadPlanError means that the plan is invalid, an error of the meter that fuel or
+// time has run out, and any other error that stored content could not be read.
 func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result, error) {
 	if len(ops) == 0 {
 		return Result{Items: items}, nil
@@ -41,7 +41,7 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 	at := 0
 	for _, n := range order {
 		op := &ops[n]
-		if op.Code == OpReplace && int(op.First) < at { // another REPLACE of the record before
+		if op.Code == OpReplace && int(op.First) < at { // another REPLACE of the previous record
 			if err := a.apply(n, op, a.takeBack(), nil); err != nil {
 				return Result{}, err
 			}
@@ -72,14 +72,14 @@ type applier struct {
 	step  int16
 	out   Result
 
-	summary    *Op // the SUMMARISE, where there is a summary to show
-	summaryAt  int // its place in out.Items
+	summary    *Op // the SUMMARISE, if there is a summary to show
+	summaryAt  int // its index in out.Items
 	summarised []int32
 
 	argued bool // the arguments of a call were changed
 }
 
-// takeBack takes the newest item out of the result.
+// takeBack removes the newest item from the result.
 func (a *applier) takeBack() []Item {
 	last := len(a.out.Items) - 1
 	it := a.out.Items[last]
@@ -87,7 +87,7 @@ func (a *applier) takeBack() []Item {
 	return []Item{it}
 }
 
-// load charges for the texts that the ops read and has them fetched together.
+// load charges for the texts that the ops read, and loads them together.
 func (a *applier) load(items []Item, ops []Op) error {
 	var rows []int32
 	fuel := 0
@@ -114,7 +114,7 @@ func (a *applier) load(items []Item, ops []Op) error {
 	return a.src.Load(rows)
 }
 
-// fate notes what became of the considered rows that an item shows.
+// fate records what happened to the considered rows that an item shows.
 func (a *applier) fate(it *Item, action Action, reason string) {
 	f := Fate{Action: action, Step: a.step, Reason: reason}
 	switch {
@@ -136,13 +136,13 @@ func (a *applier) insert(op *Op) error {
 	return a.meter.Spend(0)
 }
 
-// NoticeItem is a system-class message. step is the pipeline step that inserted it, -1 for the host.
+// NoticeItem returns a system-class message. step is the pipeline step that inserted it; -1 means the host.
 func NoticeItem(kind Kind, text string, tokens uint32, step int16, reason string) Item {
 	return Item{Change: Notice, Row: -1, Text: text, Step: step, Reason: reason,
 		Record: Record{Role: RoleSystem, Kind: kind, Tokens: tokens, TextBytes: uint32(len(text)), Atom: noAtom}}
 }
 
-// noAtom marks system-class items, which belong to no atom. Records gives each of them an atom of its own.
+// noAtom marks system-class items, which belong to no atom. Records gives each of them its own atom.
 const noAtom = ^uint32(0)
 
 func (a *applier) apply(n int, op *Op, in, behind []Item) error {
@@ -170,7 +170,7 @@ func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 	return nil
 }
 
-// retext gives each item of the range another text. It looks at fuel and clock for each of them.
+// retext gives each item of the range another text. It checks fuel and time for each of them.
 func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) string) error {
 	for i := range in {
 		it := in[i]
@@ -190,13 +190,13 @@ func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, st
 		if err != nil {
 			return err
 		}
-		a.give(&it, changed, tokens, action, op.Reason)
+		a.emit(&it, changed, tokens, action, op.Reason)
 	}
 	return a.meter.Spend(0)
 }
 
-// give puts an item with another text into the result.
-func (a *applier) give(it *Item, text string, tokens uint32, action Action, reason string) {
+// emit adds an item with another text to the result.
+func (a *applier) emit(it *Item, text string, tokens uint32, action Action, reason string) {
 	it.Text, it.TextBytes, it.Tokens, it.Step, it.Reason = text, uint32(len(text)), tokens, a.step, reason
 	if it.Change == Unchanged {
 		it.Change = Retexted
@@ -209,7 +209,7 @@ func (a *applier) give(it *Item, text string, tokens uint32, action Action, reas
 	a.out.Items = append(a.out.Items, *it)
 }
 
-// users are the user's messages among items.
+// users returns the user messages among items.
 func users(in []Item) (found []*Item) {
 	for i := range in {
 		if in[i].Role == RoleUser {
@@ -219,12 +219,12 @@ func users(in []Item) (found []*Item) {
 	return found
 }
 
-// countedBefore reports whether a turn's questions become one whose tokens were counted when it was stored.
+// countedBefore reports whether a turn's questions form a single one whose tokens were counted when it was stored.
 func countedBefore(users []*Item) bool {
 	return len(users) == 1 && users[0].Change == Unchanged && users[0].CompressedTokens != 0
 }
 
-// compress replaces a turn's atoms by one user message that holds its questions.
+// compress replaces a turn's atoms by one user message that contains its questions.
 func (a *applier) compress(op *Op, in []Item) error {
 	if len(in) == 1 && in[0].Change == Compressed {
 		a.out.Items = append(a.out.Items, in[0])
@@ -249,7 +249,7 @@ func (a *applier) compress(op *Op, in []Item) error {
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
 	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut|FlagPinned) | FlagCompressed
 	it.Text, it.Edit = "", nil
-	if countedBefore(asked) { // TextOf makes its text if it is needed.
+	if countedBefore(asked) { // TextOf makes its text if it is needed
 		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
 		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))
 		a.out.Items = append(a.out.Items, it)

@@ -101,8 +101,7 @@ func TestCompressedTexts(t *testing.T) {
 		actions[3] != plan.Drop {
 		t.Errorf("fates %v", actions)
 	}
-	// A lone question as stored was counted at write: nothing is read to compress it, and its text comes when asked
-	// for.
+	// A single question was counted when it was stored: compressing it reads nothing, and its text is made on demand.
 	got, err = plan.Apply(window("ua ua"), []plan.Op{op(plan.OpCompress, 0, 1)}, 0, source{}, free{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +118,7 @@ func TestCompressedTexts(t *testing.T) {
 	}
 }
 
-// Records are numbered anew, atoms densely, and two notices side by side are no atom.
+// Records numbers atoms again, without gaps, and gives two adjacent notices different atoms.
 func TestRecords(t *testing.T) {
 	items := window("ss u ccr a")
 	records := plan.Records(nil, append(items[:3:3], items[4:]...))

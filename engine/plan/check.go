@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// BadPlanError says which op of a plan, by its index, breaks which rule. No op was applied.
+// BadPlanError says which op of a plan, by index, breaks which rule. No op was applied.
 type BadPlanError struct {
 	Op     int
 	Detail string
@@ -14,7 +14,8 @@ type BadPlanError struct {
 
 func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
 
-// check checks the ops against the ABI's rules and returns their indexes in the order of their places, inserts first.
+// check checks the ops against the rules of the ABI. It returns their indexes in the order of their positions, inserts
+// first.
 func check(items []Item, ops []Op) ([]int, error) {
 	order := make([]int, len(ops))
 	for n := range ops {
@@ -30,7 +31,7 @@ func check(items []Item, ops []Op) ([]int, error) {
 		}
 		return c
 	})
-	// What a KEEP may not overlap, and what other ops may not.
+	// First what a KEEP may not overlap, then what other ops may not.
 	if err := checkRanges(ops, order, func(op *Op) bool { return op.Code == OpKeep || removes(op) }); err != nil {
 		return nil, err
 	}
@@ -41,12 +42,12 @@ func check(items []Item, ops []Op) ([]int, error) {
 	return order, nil
 }
 
-// removes reports whether an op takes records out of the window.
+// removes reports whether an op removes records from the window.
 func removes(op *Op) bool {
 	return op.Code == OpDrop || op.Code == OpCompress || op.Code == OpSummarise
 }
 
-// checkRanges checks how the ops that count stand to each other.
+// checkRanges checks the ops for which counts returns true against each other.
 func checkRanges(ops []Op, order []int, counts func(*Op) bool) error {
 	end, last, summary := uint32(0), -1, -1
 	for _, n := range order {
@@ -61,7 +62,7 @@ func checkRanges(ops []Op, order []int, counts func(*Op) bool) error {
 			summary = n
 		}
 		if op.Code == OpInsert {
-			// An insert inside a range that another op changes as a whole would have no place to stand.
+			// An insert inside a range that another op changes as a whole would have no position.
 			if last >= 0 && op.First < end {
 				return &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d",
 					op.First, last)}
@@ -79,8 +80,8 @@ func checkRanges(ops []Op, order []int, counts func(*Op) bool) error {
 	return nil
 }
 
-// shares reports whether two ops may name the same records: KEEPs always may, and REPLACEs of one record where they
-// change different things of it.
+// shares reports whether two ops may name the same records: KEEPs always may, and REPLACEs of one record if they change
+// different parts of it.
 func (op *Op) shares(next *Op) bool {
 	if op.Code != next.Code {
 		return false
@@ -90,7 +91,7 @@ func (op *Op) shares(next *Op) bool {
 			(op.Template != next.Template || op.Argument != next.Argument)
 }
 
-// rank orders ops of one place.
+// rank orders ops at the same position.
 func rank(op *Op) int {
 	switch {
 	case op.Code == OpInsert:
@@ -101,10 +102,11 @@ func rank(op *Op) int {
 	return 1
 }
 
-// rankArguments is the rank of what changes a call's arguments: behind what changes the text of the same record.
+// rankArguments is the rank of ops that change a call's arguments. They come after those that change the text of the
+// same record.
 const rankArguments = 2
 
-// checkOp says what is wrong with one op, or "".
+// checkOp returns what is wrong with one op, or "".
 func checkOp(items []Item, op *Op) string {
 	n := uint32(len(items))
 	if op.Code == OpInsert {
@@ -151,7 +153,7 @@ func checkOp(items []Item, op *Op) string {
 	return ""
 }
 
-// checkCompress says what is wrong with the range of a COMPRESS, or "".
+// checkCompress returns what is wrong with the range of a COMPRESS, or "".
 func checkCompress(in []Item, op *Op) string {
 	users := 0
 	for i := range in {

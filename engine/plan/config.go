@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-// Types that a setting may have, as in the manifest.
+// The types of settings, as in the manifest.
 const (
 	settingInteger = "integer"
 	settingNumber  = "number"
@@ -25,9 +25,10 @@ type ConfigError struct{ Key, Problem string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("config %q: %s", e.Key, e.Problem) }
 
-// Config validates a JSON object against the manifest's schema, applies the defaults and flattens it, sorted by key.
-// A key that is neither given nor has a default is left out. Empty input is the empty object. Every wrong key has its
-// own *ConfigError, all joined: the unknown keys first, each group in order. Input that is no object is another error.
+// Config validates a JSON object against the manifest's schema, applies the defaults, and returns the entries sorted by
+// key. Keys that are neither given nor have a default are left out. Empty input means the empty object. Each wrong key
+// has its own *ConfigError, all joined: first the unknown keys, then the others, each group in order. Input that is not
+// an object is another error.
 func (m *Manifest) Config(raw json.RawMessage) ([]ConfigEntry, error) {
 	given := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(raw)) > 0 {
@@ -64,7 +65,7 @@ func (m *Manifest) Config(raw json.RawMessage) ([]ConfigEntry, error) {
 	return entries, nil
 }
 
-// Check proves that the schema can be used: bounds, enums and defaults obey their own rules.
+// Check checks that the schema is usable: limits, enums and defaults must obey their own rules.
 func (m *Manifest) Check() error {
 	for _, key := range slices.Sorted(maps.Keys(m.Schema)) {
 		s := m.Schema[key]
@@ -75,7 +76,7 @@ func (m *Manifest) Check() error {
 	return nil
 }
 
-// check proves that the values of a setting's schema have its type, and that the default obeys its rules.
+// check checks that the values in a setting's schema have its type, and that the default obeys its rules.
 func (s *Setting) check() error {
 	switch s.Type {
 	case settingInteger, settingNumber:
@@ -107,7 +108,7 @@ func (s *Setting) check() error {
 	return nil
 }
 
-// value reads a JSON value as the setting's type and checks it against the bounds and the enum.
+// value parses a JSON value as the setting's type, and checks it against the limits and the enum.
 func (s *Setting) value(raw json.RawMessage) (any, error) {
 	v, err := s.parse(raw)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Setting) value(raw json.RawMessage) (any, error) {
 	return nil, fmt.Errorf("is %s, not one of %s", raw, bytes.Join(rawBytes(s.Enum), []byte(", ")))
 }
 
-// parse reads a JSON value as the setting's type: an int64, float64, bool or string.
+// parse parses a JSON value as the setting's type: an int64, float64, bool or string.
 func (s *Setting) parse(raw json.RawMessage) (any, error) {
 	wrong := fmt.Errorf("is %s, not of type %s", raw, s.Type)
 	switch s.Type {
@@ -165,7 +166,7 @@ func (s *Setting) parse(raw json.RawMessage) (any, error) {
 	}
 }
 
-// less orders two values that parse gave for one numeric setting.
+// less compares two values that parse returned for one numeric setting.
 func less(a, b any) bool {
 	if x, ok := a.(int64); ok {
 		return cmp.Less(x, b.(int64))

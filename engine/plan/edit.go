@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Edit is what a window shows of a message otherwise than it is stored, beside its text. It is never changed once an
-// item has it.
+// Edit is how a window shows a message differently from its stored form, apart from its text. It is never changed once
+// an item has it.
 type Edit struct {
 	Strip     Parts      // parts that are left out
-	Arguments []Argument // of calls, ascending, in the place of the stored ones; of a result, those of its call
+	Arguments []Argument // new arguments of calls, ascending; for a result, those of its call
 }
 
 // Argument is the new text of one call's arguments.
@@ -19,7 +19,7 @@ type Argument struct {
 	Text string
 }
 
-// ArgumentsOf gives the new arguments of a call, false where they are those that are stored.
+// ArgumentsOf returns the new arguments of a call; false if they are the stored ones.
 func (e *Edit) ArgumentsOf(call int) (string, bool) {
 	if e == nil {
 		return "", false
@@ -35,13 +35,13 @@ func (e *Edit) find(call int) (at int, found bool) {
 	return slices.BinarySearchFunc(e.Arguments, call, func(a Argument, call int) int { return a.Call - call })
 }
 
-// ArgumentsBelow are the new arguments of the calls before one.
+// ArgumentsBelow returns the new arguments of the calls before the given one.
 func (e *Edit) ArgumentsBelow(call int) []Argument {
 	at, _ := e.find(call)
 	return e.Arguments[:at]
 }
 
-// with is the edit with a change.
+// with returns a changed copy of the edit.
 func (e *Edit) with(change func(*Edit)) *Edit {
 	out := new(Edit)
 	if e != nil {
@@ -51,7 +51,7 @@ func (e *Edit) with(change func(*Edit)) *Edit {
 	return out
 }
 
-// CallOf is a call of an item with all changes so far, false where there is none.
+// CallOf returns a call of an item with all changes so far; false if there is none.
 func CallOf(it *Item, call int, src Source) (Called, bool, error) {
 	if it.Change == Notice || it.Change == Compressed || call < 0 {
 		return Called{}, false, nil
@@ -63,8 +63,8 @@ func CallOf(it *Item, call int, src Source) (Called, bool, error) {
 	return c, ok, err
 }
 
-// keep pins the atoms of the ranges of all KEEPs, in a copy of the items. What else the plan does to their records goes
-// before what a KEEP says of them.
+// keep pins the atoms in the ranges of all KEEPs, in a copy of the items. Their fates are recorded last, after those of
+// other ops.
 func (a *applier) keep(items []Item, ops []Op) []Item {
 	var pinned []Item
 	for n := range ops {
@@ -86,7 +86,7 @@ func (a *applier) keep(items []Item, ops []Op) []Item {
 	return pinned
 }
 
-// strip leaves parts of messages out, where they hold any of them.
+// strip removes parts of messages that contain any of them.
 func (a *applier) strip(op *Op, in []Item) error {
 	parts := Parts(op.Argument)
 	for i := range in {
@@ -147,7 +147,7 @@ func (a *applier) replaceArguments(n int, op *Op, it Item) error {
 	return a.meter.Spend(len(it.Edit.Arguments))
 }
 
-// set puts an argument in the place of the one before, if any.
+// set replaces the arguments of a call, or adds them.
 func (e *Edit) set(a Argument) {
 	at, found := e.find(a.Call)
 	if !found {
@@ -156,8 +156,8 @@ func (e *Edit) set(a Argument) {
 	e.Arguments[at] = a
 }
 
-// answerArgued has the results of calls whose arguments were changed show the new ones, where they show any. It goes
-// over all items once, because other ops of the plan may have changed the results.
+// answerArgued updates the results of calls whose arguments were changed, if they show the arguments. It visits all
+// items once, because other ops of the plan may have changed the results.
 func (a *applier) answerArgued() error {
 	if !a.argued {
 		return nil

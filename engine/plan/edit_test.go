@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// replaceArgs is a REPLACE of a call's arguments.
+// replaceArgs returns a REPLACE of a call's arguments.
 func replaceArgs(record, call uint32, text string) plan.Op {
 	return plan.Op{Code: plan.OpReplace, Template: plan.ReplaceArguments, First: record, Last: record, Argument: call,
 		Text: text, Reason: "secret"}
@@ -19,8 +19,8 @@ func strip(first, last uint32, parts plan.Parts) plan.Op {
 	return plan.Op{Code: plan.OpStrip, First: first, Last: last, Argument: uint32(parts), Reason: "heavy"}
 }
 
-// What is pinned is flagged for the steps behind, and each of its messages has a fate; other ops of the plan are carried
-// out on it, and what they say comes last.
+// Pinned records are flagged for later steps, and each of their messages has a fate. Other ops of the plan apply to
+// them, too, and the fate of the KEEP comes last.
 func TestKeep(t *testing.T) {
 	before := window("ucra ua")
 	got, err := plan.Apply(before, []plan.Op{
@@ -51,7 +51,7 @@ func TestKeep(t *testing.T) {
 			t.Error("the window before was changed")
 		}
 	}
-	// The pin outlives what happens to the message.
+	// The pin stays when the message changes.
 	again, err := plan.Apply(got.Items, []plan.Op{op(plan.OpCompress, 0, 0)}, 2, source{}, free{})
 	if err != nil || again.Items[0].Flags&plan.FlagPinned == 0 {
 		t.Errorf("compressed: %+v, %v", again.Items[0], err)
@@ -94,7 +94,7 @@ func TestMalformedPlansOfNewerOps(t *testing.T) {
 	}
 }
 
-// Only what holds such parts is changed; its text stays, and where nothing is left a placeholder stands.
+// Only messages that contain such parts are changed; their texts stay, and if nothing is left, a placeholder is shown.
 func TestStrip(t *testing.T) {
 	before := window("uaua")
 	for i, f := range []plan.Flags{plan.FlagImage, plan.FlagImage | plan.FlagThinking, 0, plan.FlagAudio} {
@@ -117,7 +117,7 @@ func TestStrip(t *testing.T) {
 		got.Fates[0].Fate != (plan.Fate{Action: plan.Strip, Reason: "heavy"}) {
 		t.Errorf("others were changed: %+v", got)
 	}
-	// A later step strips more; what is gone stays gone.
+	// A later step removes more; what was removed stays removed.
 	again, err := plan.Apply(got.Items, []plan.Op{strip(0, 3, plan.PartThinking)}, 1, source{}, free{})
 	if err != nil || again.Items[1].Edit.Strip != plan.PartImage|plan.PartDocument|plan.PartThinking ||
 		second.Edit.Strip != plan.PartImage|plan.PartDocument {
@@ -125,7 +125,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// Calls of one record and its text change together; results show what their call now asks; a later step sees it all.
+// The calls of one record and its text change together; results show the new arguments; a later step sees all of it.
 func TestReplaceArguments(t *testing.T) {
 	text := plan.Op{Code: plan.OpReplace, First: 1, Last: 1, Text: "given"}
 	got, err := plan.Apply(window("ucrra"), []plan.Op{
@@ -165,7 +165,7 @@ func TestReplaceArguments(t *testing.T) {
 		asked(got.Items, 1, 0) != `{"a":1}` {
 		t.Errorf("again: %+v, %v", again.Items[1].Edit, err)
 	}
-	// What was no JSON need not become any.
+	// Arguments that were not JSON may be replaced by others that are not.
 	plainly, err := plan.Apply(window("c"), []plan.Op{replaceArgs(0, 0, `null`)}, 0, source{}, free{})
 	if err != nil || asked(plainly.Items, 0, 0) != "null" {
 		t.Error(err)

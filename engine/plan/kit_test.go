@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// window writes items the short way: one letter a record, u user, a assistant, c call, r result of the call before, o
-// open call, s system-class; a space begins a turn. Rows and seq count up, every text is a word, every record costs 10
+// window builds items from letters, one per record: u user, a assistant, c call, r result of the previous call, o open
+// call, s system-class. A space begins a turn. Rows and seq count up, every text is a word, and every record costs 10
 // tokens.
 func window(letters string) []plan.Item {
 	var items []plan.Item
@@ -44,8 +44,8 @@ func window(letters string) []plan.Item {
 	return items
 }
 
-// source gives every row the text "text N" and counts a token a letter. Its summary covers what has a seq up to covers;
-// 0: there is none.
+// source returns "text N" as the text of row N and counts one token per letter. Its summary covers messages with a seq
+// up to covers; 0 means that there is none.
 type source struct{ covers uint64 }
 
 func (s source) Summary() (covers uint64, text string, tokens uint32) {
@@ -64,7 +64,7 @@ func (source) Call(it *plan.Item, call int) (plan.Called, int, bool, error) {
 	return plan.Called{Name: "search", Arguments: `{"q":1}`}, call, it.Kind == plan.KindCall && call < 2, nil
 }
 
-// Edited: a result shows what its call asked for, and users' messages hold nothing but parts.
+// Edited: a result shows the arguments of its call, and user messages contain only parts.
 func (s source) Edited(it *plan.Item) (text string, tokens uint32, empty bool, err error) {
 	switch {
 	case it.Change == plan.Retexted:
@@ -94,8 +94,8 @@ func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return uint32(len(text)), nil
 }
 
-// shape writes a window back: letters as in window, C for a compressed turn, Z for a summary, S for an inserted notice,
-// lower-case x for a text that changed.
+// shape is the inverse of window: letters as in window, C for a compressed turn, Z for a summary, S for an inserted
+// notice, lower-case x for a changed text.
 func shape(items []plan.Item) string {
 	var b strings.Builder
 	for _, it := range items {

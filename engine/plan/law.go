@@ -2,13 +2,15 @@ package plan
 
 import "fmt"
 
-// Law is what every window must satisfy, whatever its policies did. The engine checks it after the last policy.
+// Law is the validity check that every window must pass, whatever its policies did. The engine runs it after the last
+// policy.
 type Law struct {
-	BudgetMessages uint32 // 0: no bound
-	BudgetTokens   uint32 // 0: no bound
-	// ViewerDelegation is the delegation of the viewer; 0 is the main agent, which may see everything.
+	BudgetMessages uint32 // 0 means no limit
+	BudgetTokens   uint32 // 0 means no limit
+	// ViewerDelegation is the delegation of the viewer; 0 means the main agent, which may see everything.
 	ViewerDelegation uint32
-	// Opening is the tokens of the message that a format puts before a window that does not begin with a user's.
+	// Opening are the tokens of the message that a format inserts at the front if a window does not begin with a user
+	// message.
 	Opening uint32
 }
 
@@ -37,8 +39,8 @@ func (l *Law) MaySee(delegation uint32) bool {
 	return l.ViewerDelegation == 0 || delegation == 0 || delegation == l.ViewerDelegation
 }
 
-// Cost counts the items that have all flags of only, or all items where only is 0: the messages of history and pending
-// ones, without earlier questions, and the tokens of all items.
+// Cost returns the number of history and pending messages, without earlier questions, and the tokens of all items. If
+// only is not 0, it counts only items that have all of these flags.
 func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 	opened := false
 	for i := range items {
@@ -49,8 +51,8 @@ func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 		if items[i].counted() {
 			messages++
 		}
-		if !items[i].said() {
-			opened = opened || items[i].Kind == KindMarker // which the format that needs an opening has a user say
+		if !items[i].isMessage() {
+			opened = opened || items[i].Kind == KindMarker // the format shows it as a user message
 			continue
 		}
 		if !opened && items[i].Role != RoleUser {
@@ -61,8 +63,8 @@ func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 	return messages, tokens
 }
 
-// Check proves that after, made from before by policies, may be shown. before is in window order, its atoms
-// numbered densely. It answers nil or the first rule broken.
+// Check checks that the window after, which policies made from before, is valid. before is in window order, and its
+// atoms are numbered without gaps. Check returns nil or the first rule that is broken.
 func (l *Law) Check(before, after []Item) *Violation {
 	p := prove(before)
 	for i := range after {
@@ -110,13 +112,13 @@ func (l *Law) maySeeAll(it *Item, p *proof, before []Item) bool {
 	return l.MaySee(it.Delegation)
 }
 
-// proof holds the place of each row in the window before, and how far the walk over the window after has come.
+// proof holds the position of each row in the window before, and how far the check of the window after has come.
 type proof struct {
-	place []int32 // by row: place in before, or -1
-	next  int32   // the lowest place that the next entry may have
+	place []int32 // by row: index in before, or -1
+	next  int32   // the lowest position that the next entry may have
 }
 
-// prove begins a proof over the items before.
+// prove starts a proof for the items before.
 func prove(before []Item) *proof {
 	rows := 0
 	for i := range before {
@@ -169,10 +171,10 @@ func (p *proof) was(it *Item, before []Item) bool {
 	return false
 }
 
-// follows reports whether an entry stands after all entries before it, and moves next on.
+// follows reports whether an entry comes after all previous entries, and advances next.
 func (p *proof) follows(it *Item) bool {
 	first := p.at(it.Row)
-	if it.Change == Answer { // it may stand anywhere behind its call
+	if it.Change == Answer { // it may be anywhere after its call
 		return p.next > first
 	}
 	if first < p.next {
@@ -185,7 +187,7 @@ func (p *proof) follows(it *Item) bool {
 	return true
 }
 
-// atoms proves that no atom lost a part and that no mandatory message is missing.
+// atoms checks that no atom lost a part and that no mandatory message is missing.
 func (p *proof) atoms(before, after []Item) *Violation {
 	size := func(items []Item) []int32 {
 		n := make([]int32, len(before)+1)
@@ -211,7 +213,7 @@ func (p *proof) atoms(before, after []Item) *Violation {
 	return nil
 }
 
-// open proves that nothing, not even a notice, follows the atom of an open call. A window may end with one, because its
+// open checks that nothing, not even a notice, follows the atom of an open call. A window may end with one, because its
 // results come next.
 func open(after []Item) *Violation {
 	last := noAtom

@@ -25,7 +25,7 @@ func change(items []plan.Item, at int, f func(*plan.Item)) []plan.Item {
 	return out
 }
 
-// Each rule of the law, broken in one way.
+// Each rule of the validity check, broken in one way.
 func TestLawRefuses(t *testing.T) {
 	base := window("ucrra ua")
 	base[5].Flags |= plan.FlagMandatory
@@ -85,8 +85,8 @@ func TestLawRefuses(t *testing.T) {
 	}
 }
 
-// Whatever well-formed ops do, the law either holds or is broken by budget or by what must stay: order, atoms and
-// origin cannot be broken by a plan.
+// Whatever well-formed ops do, a window can only break the rules on the budget and on mandatory messages: a plan cannot
+// break order, atoms and origin.
 func TestPlansCannotBreakShape(t *testing.T) {
 	r, summaries := rand.New(rand.NewPCG(11, 0)), 0
 	for range 5000 {

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// ShortLength is the length in tokens that, doubled or halved as often as it takes, the host cuts an oversized text to.
-// Few lengths are possible, so a text is cut alike in the next window too, whose budget is hardly another.
+// ShortLength is a length in tokens. The host cuts an oversized text to this length, doubled or halved any number of
+// times. Because few lengths are possible, the next window, whose budget is usually similar, cuts the text in the same
+// way.
 const ShortLength = 256
 
-// Shorten cuts the texts of what must stay until the budget holds it: tool results first, the largest first, and then
-// assistants' texts. It leaves a quarter of the budget to the rest of the history where texts of ShortLength allow it.
-// Users' messages stay as they are. items are a table before the first step; they are changed in place. Shorten gives
-// the fates of the rows that it cut, and whether the budget holds what must stay now.
+// Shorten cuts the texts of mandatory messages until they fit into the budget: first tool results, largest first, and
+// then the texts of assistants. If texts of at least ShortLength allow it, it leaves a quarter of the budget to the
+// rest of the history. User messages are not changed. items is a table before the first step; it is changed in place.
+// Shorten returns the fates of the rows that it cut, and whether the mandatory messages now fit.
 func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err error) {
 	s := shortening{items: items, law: law, src: src}
 	if err := s.measure(); err != nil {
@@ -24,7 +25,7 @@ func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err
 		target int64
 		least  uint32
 	}{{budget - budget/4, ShortLength}, {budget, ShortLength}, {budget, 1}} {
-		// A sender's name may share a token with the text behind it, so a cut can cost a little more than was worked out.
+		// A sender's name may share a token with the text after it, so a cut text can cost a little more than computed.
 		for target := attempt.target; s.lengths(target, attempt.least); {
 			if err := s.cut(); err != nil {
 				return nil, false, err
@@ -39,22 +40,22 @@ func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err
 	return s.fates(), false, nil
 }
 
-// shortening is what Shorten knows of the texts that it may cut.
+// shortening is the state of Shorten.
 type shortening struct {
 	items   []Item
 	law     Law
 	src     Source
 	results []shortened
 	texts   []shortened // of assistants
-	rest    int64       // tokens of what must stay without these texts
+	rest    int64       // tokens of the mandatory messages without these texts
 }
 
 // shortened is one text.
 type shortened struct {
-	at     int    // of its item
+	at     int    // index of its item
 	was    Item   // before it was cut
-	size   uint32 // tokens of it
-	length uint32 // tokens that it is to be cut to
+	size   uint32 // its tokens
+	length uint32 // tokens to cut it to
 }
 
 // measure reads the texts that may be cut.
@@ -97,8 +98,8 @@ func (s *shortening) measure() error {
 	return nil
 }
 
-// lengths works out to which lengths, none below least, the texts are to be cut so that what must stay has at most
-// target tokens. It reports whether there are such lengths.
+// lengths computes the lengths, none below least, to which the texts must be cut so that the mandatory messages have at
+// most target tokens. It reports whether that is possible.
 func (s *shortening) lengths(target int64, least uint32) bool {
 	for _, texts := range [...][]shortened{s.results, s.texts} {
 		for i := range texts {
@@ -116,8 +117,8 @@ func sum(texts []shortened) (n int64) {
 	return n
 }
 
-// lower halves the largest length, again and again, until all lengths together have room. All are powers of two times
-// ShortLength then, but those that were not lowered. It reports whether that was enough.
+// lower halves the largest length repeatedly until the sum of all lengths is at most room. Every changed length is
+// ShortLength times a power of two. It reports whether it succeeded.
 func lower(texts []shortened, room int64, least uint32) bool {
 	total, longest := sum(texts), uint32(ShortLength)
 	order := make([]int, len(texts))
@@ -138,7 +139,7 @@ func lower(texts []shortened, room int64, least uint32) bool {
 	return total <= room
 }
 
-// cut gives the items their texts at the lengths worked out.
+// cut cuts the texts of the items to the computed lengths.
 func (s *shortening) cut() error {
 	for _, texts := range [...][]shortened{s.results, s.texts} {
 		for i := range texts {
@@ -159,7 +160,7 @@ func (s *shortening) cut() error {
 	return nil
 }
 
-// fates tells of the rows whose texts are cut.
+// fates returns the fates of the rows whose texts were cut.
 func (s *shortening) fates() (fates []RowFate) {
 	for _, texts := range [...][]shortened{s.results, s.texts} {
 		for i := range texts {

@@ -27,7 +27,7 @@ func (l long) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return 10 + uint32(len(text)), nil
 }
 
-// tableOf is a window of texts with these lengths, all of which must stay.
+// tableOf returns a window of mandatory messages with texts of these lengths.
 func (l long) tableOf(letters string) []plan.Item {
 	items := window(letters)
 	for i := range items {
@@ -46,15 +46,15 @@ func shownSizes(items []plan.Item, src plan.Source) (sizes []int) {
 	return sizes
 }
 
-// Results are cut before assistants' texts, the largest first, to powers of two times 256, and at most three quarters
-// of the budget are taken where that can be.
+// Results are cut before the texts of assistants, largest first, to powers of two times 256. If possible, they take at
+// most three quarters of the budget.
 func TestShorten(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		letters string
 		sizes   []int
 		budget  uint32
-		want    []int // nil: it cannot fit
+		want    []int // nil if it cannot fit
 	}{
 		{"one result", "ucr", []int{10, 0, 9000}, 8000, []int{10, 0, 4096}},
 		{"the largest first", "ucrrr", []int{10, 0, 9000, 300, 5000}, 8000, []int{10, 0, 2048, 300, 2048}},
@@ -94,8 +94,8 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// Whatever must stay, it fits afterwards unless users' messages and what stands beside texts are too much alone. No
-// user's text changes, no text grows, and each is cut to a length that the next window finds too.
+// Afterwards the mandatory messages fit, unless user messages and the fixed costs alone are too much. No user text
+// changes, no text grows, and each is cut to a length that the next window computes, too.
 func TestShortenHoldsForAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	cut, failed := 0, 0

@@ -1,18 +1,18 @@
 package plan
 
-// Parts is a set of kinds of content beside text, as in the argument of a STRIP.
+// Parts is a set of kinds of content other than text, as in the argument of a STRIP.
 type Parts uint32
 
 const (
 	PartImage    Parts = 1
 	PartAudio    Parts = 2
-	PartDocument Parts = 4 // files too
-	PartThinking Parts = 8 // reasoning too
+	PartDocument Parts = 4 // including files
+	PartThinking Parts = 8 // including reasoning
 
 	allParts = PartImage | PartAudio | PartDocument | PartThinking
 )
 
-// Flags says of a record which parts its message holds.
+// Flags returns the flags of a record whose message contains these parts.
 func (p Parts) Flags() (f Flags) {
 	for _, of := range [...]struct {
 		part Parts

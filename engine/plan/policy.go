@@ -5,23 +5,23 @@ import (
 	"fmt"
 )
 
-// Policy is a module that was admitted and can be called.
+// Policy is a module that passed all checks and can be called.
 type Policy struct {
 	Digest   Digest
 	Manifest Manifest
-	Size     int     // bytes, as uploaded
+	Size     int     // in bytes, as uploaded
 	Checks   []Check // all that it passed
 }
 
-// Check is one of the checks that a module goes through before it may run.
+// Check is one of the checks that a module must pass before it may run.
 type Check struct {
 	Name   string `json:"check"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// Refusal is the error of a module that may not run. Check names the check that it failed; Found and Limit are set
-// where the check counts something, Detail elsewhere.
+// Refusal is the error for a module that may not run. Check is the check that it failed. Found and Limit are set if the
+// check counts something, and Detail otherwise.
 type Refusal struct {
 	Check        string
 	Found, Limit int64
@@ -39,7 +39,7 @@ func (r *Refusal) Error() string {
 type Manifest struct {
 	ABI         string             `json:"abi"` // "major.minor"
 	Hooks       []string           `json:"hooks"`
-	Name        string             `json:"name,omitempty"`    // for people; the name given at upload counts
+	Name        string             `json:"name,omitempty"`    // for people; the policy is known by the name given at upload
 	Version     string             `json:"version,omitempty"` // for people; the server numbers versions itself
 	Description string             `json:"description,omitempty"`
 	Schema      map[string]Setting `json:"config,omitempty"`

@@ -1,11 +1,12 @@
-// Package plan defines what a policy is asked (Request, a table of message headers) and what it answers (a list of
-// Ops), and it has the engine's two duties: Apply carries the ops out, and Law.Check proves that a window keeps the
+// Package plan defines the input of a policy (Request, a table of message headers) and its output (a list of Ops). It
+// also implements the two duties of the engine: Apply executes the ops, and Law.Check checks that a window obeys the
 // rules that no policy may break.
 //
-// The types mirror the policy ABI (docs/ABI.md) without its byte layout; hostapi encodes and decodes.
+// The types correspond to the policy ABI (docs/ABI.md) without its byte layout; package hostapi encodes and decodes
+// them.
 //
-// The hard idea is the atom: messages that a provider accepts only together, such as a call and its results. Ops that
-// remove messages name whole atoms, and the law counts that no atom lost a part.
+// An atom is a group of messages that a provider accepts only together, such as a call and its results. Ops that remove
+// messages name whole atoms, and the validity check makes sure that no atom lost a part.
 package plan
 
 // Role of a record, as in the ABI.
@@ -42,52 +43,52 @@ const (
 	FlagImage       Flags = 16
 	FlagMandatory   Flags = 32
 	FlagTagsLeftOut Flags = 64
-	FlagPinned      Flags = 128 // an earlier step of this window asked to keep the atom
+	FlagPinned      Flags = 128 // an earlier step of this window pinned the atom
 	FlagThinking    Flags = 256
 	FlagAudio       Flags = 512
 	FlagDocument    Flags = 1024
 )
 
-// Record is one message as a policy sees it. Its index is its place in Request.Records. Strings are ids into
+// Record is one message as a policy sees it. It is identified by its index in Request.Records. Strings are ids into
 // Request.Strings, where 0 is the empty string.
 type Record struct {
-	Seq              uint64 // counts the session's messages from 1; 0 for system-class records
+	Seq              uint64 // number of the message in its session, from 1; 0 for system-class records
 	Created          int64  // ms since 1970
 	Turn             uint32
-	Place            uint32 // of the turn among those that live, from 1; 0 for system-class records
-	Tokens           uint32 // of the rendering asked for
-	CompressedTokens uint32 // as an earlier question; 0 where there is none
+	Place            uint32 // position of the turn among the living ones, from 1; 0 for system-class records
+	Tokens           uint32 // in the requested rendering
+	CompressedTokens uint32 // as an earlier question; 0 if it cannot be one
 	TextBytes        uint32
 	Atom             uint32 // dense id, equal for all records of an atom
-	Delegation       uint32 // dense id, 0 none
+	Delegation       uint32 // dense id; 0 means none
 	Agent            uint32 // string id
 	Tool             uint32 // string id
-	TagsAt           uint32 // position of the first tag in Request.Tags
+	TagsAt           uint32 // index of the first tag in Request.Tags
 	TagCount         uint32
 	Flags            Flags
 	Role             Role
 	Kind             Kind
 }
 
-// Request is the table that one policy call gets: preamble and records, oldest first, in window order.
+// Request is the input of one policy call: parameters, and records in window order, oldest first.
 type Request struct {
 	Records []Record
 	Strings []string // Strings[0] is ""
-	Tags    []uint32 // string ids; records point into it
+	Tags    []uint32 // string ids; records refer to ranges of it
 	Config  []ConfigEntry
 
-	BudgetMessages   uint32 // 0: no bound
-	BudgetTokens     uint32 // 0: no bound
-	ViewerDelegation uint32 // dense id, 0: main
+	BudgetMessages   uint32 // 0 means no limit
+	BudgetTokens     uint32 // 0 means no limit
+	ViewerDelegation uint32 // dense id; 0 means main
 	ViewerAgent      uint32 // string id
 	Now              int64  // ms since 1970
 	Seed             uint64
 	NewestTurn       uint32
-	OlderExist       bool // messages exist beyond the table
+	OlderExist       bool // the session has messages older than the table
 	SummaryCovers    uint64
 	SummaryTokens    uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table
-	MemoryBudget     uint32 // what memories may take; 0: no bound, or none are asked for
+	MemoryBudget     uint32 // for memories; 0 means no limit, or that none are requested
 }
 
 // ConfigEntry is one flattened, validated setting of a policy. Value is an int64, float64, bool or string.

@@ -2,10 +2,10 @@ package plan
 
 import "slices"
 
-// StoredOnly is the argument of a SUMMARISE that shows the stored summary and does not ask to extend it.
+// StoredOnly is the argument of a SUMMARISE that shows the stored summary without asking to extend it.
 const StoredOnly = 1
 
-// summarise removes the atoms of the range that the stored summary covers, and notes up to which message the op asks to
+// summarise removes the atoms in the range that the stored summary covers, and notes up to which message the op asks to
 // extend the summary.
 func (a *applier) summarise(op *Op, in, behind []Item) {
 	if op.Argument != StoredOnly {
@@ -34,8 +34,8 @@ func (a *applier) summarise(op *Op, in, behind []Item) {
 	}
 }
 
-// showSummary inserts the summary at the op's place, unless an earlier step did and this plan kept it. The summary's
-// item gets the rows that it replaces, because dropping the summary later drops them.
+// showSummary inserts the summary at the op's position, unless an earlier step did and this plan kept it. The summary's
+// item gets the rows that it replaces, because dropping the summary later drops them, too.
 func (a *applier) showSummary() {
 	if a.summary == nil {
 		return
@@ -50,8 +50,8 @@ func (a *applier) showSummary() {
 	shown.Rows = slices.Concat(shown.Rows, a.summarised)
 }
 
-// lastAsked is the highest Seq up to which every stored message of the table is in the range or before it. Messages
-// behind the range can be older than its newest, because a late result stands with its call.
+// lastAsked returns the highest Seq such that every stored message of the table up to it is in the range or before it.
+// A message after the range can be older than the newest in it, because a late result is placed with its call.
 func lastAsked(in, behind []Item) uint64 {
 	last := newestStored(in)
 	for i := range behind {
@@ -62,7 +62,7 @@ func lastAsked(in, behind []Item) uint64 {
 	return last
 }
 
-// newestStored is the highest Seq of the stored messages among items, 0 where there are none.
+// newestStored returns the highest Seq of the stored messages among items; 0 if there are none.
 func newestStored(items []Item) uint64 {
 	newest := uint64(0)
 	for i := range items {
@@ -73,7 +73,7 @@ func newestStored(items []Item) uint64 {
 	return newest
 }
 
-// atomEnd is the index after the atom that begins at first.
+// atomEnd returns the index after the atom that begins at first.
 func atomEnd(items []Item, first int) int {
 	end := first + 1
 	for end < len(items) && splits(items, uint32(end)) {
@@ -82,8 +82,8 @@ func atomEnd(items []Item, first int) int {
 	return end
 }
 
-// covered reports whether a summary of the messages up to covers stands for the whole atom. An atom with a later result
-// is not covered. Joined questions of a turn are not covered either, because some of them may be newer.
+// covered reports whether a summary of the messages up to covers replaces the whole atom. An atom with a later result
+// is not covered. The joined questions of a turn are not covered either, because some of them may be newer.
 func covered(atom []Item, covers uint64) bool {
 	for i := range atom {
 		it := &atom[i]

@@ -35,7 +35,7 @@ func TestSummarise(t *testing.T) {
 		{"outside the range all stays", "ua ua", nil, 9, []plan.Op{summarise(1, 2, 0)}, "uZa", []int32{1, 2}, 3},
 		{"notices stay", "sua s ua", nil, 2, []plan.Op{summarise(0, 5, 0)}, "Zssua", []int32{0, 1}, 4},
 		{"a late result shows all of its atom", "ucrr u a", func(in []plan.Item) { in[3].Seq = 9 }, 8,
-			// what is older than the result and behind was not named
+			// messages older than the result but after its call were not named
 			[]plan.Op{summarise(0, 3, 0)}, "Zcrrua", []int32{0}, 4},
 		{"a covered atom leaves whole", "ucrr u", nil, 4, []plan.Op{summarise(0, 3, 1)}, "Zu", []int32{0, 1, 2, 3}, 0},
 		{"a made-up answer goes with its call", "ucru", func(in []plan.Item) {
@@ -80,7 +80,7 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// summarised are the rows with that fate.
+// summarised returns the rows with that fate.
 func summarised(t *testing.T, r plan.Result) []int32 {
 	t.Helper()
 	var rows []int32
@@ -112,7 +112,8 @@ func TestSummaryNotice(t *testing.T) {
 	}
 }
 
-// However many steps ask, one summary stands in the window; with it go the fates of what it stood for.
+// However many steps ask for it, the window has one summary; dropping it changes the fates of the messages that it
+// replaced.
 func TestSummaryOfTwoSteps(t *testing.T) {
 	first, err := plan.Apply(window("ua ua ua"), []plan.Op{summarise(0, 1, 1)}, 0, source{4}, free{})
 	if err != nil {
@@ -141,7 +142,7 @@ func TestSummaryOfTwoSteps(t *testing.T) {
 	if shape(third.Items) != "ua" || !slices.Equal(dropped, []int32{0, 1, 2, 3}) {
 		t.Errorf("without the summary the window is %s and rows %v say drop", shape(third.Items), dropped)
 	}
-	// A plan that drops the summary and asks for it has it where it asks.
+	// A plan that drops the summary and asks for it shows it at the new position.
 	moved, err := plan.Apply(second.Items, []plan.Op{op(plan.OpDrop, 0, 0), summarise(2, 2, 1)}, 2, source{4}, free{})
 	if err != nil || shape(moved.Items) != "uZa" {
 		t.Errorf("got %s, %v", shape(moved.Items), err)
@@ -172,7 +173,7 @@ func TestMalformedSummaries(t *testing.T) {
 	}
 }
 
-// A turn's joined questions need not all be covered: they stay. One question alone goes.
+// The joined questions of a turn may not all be covered, so they stay. A single question is removed.
 func TestSummaryOfCompressedTurns(t *testing.T) {
 	compressed, err := plan.Apply(window("uu a ua u"), []plan.Op{op(plan.OpCompress, 0, 1), op(plan.OpCompress, 3, 4)},
 		0, source{}, free{})
@@ -188,8 +189,8 @@ func TestSummaryOfCompressedTurns(t *testing.T) {
 	}
 }
 
-// Over random windows: nothing leaves but covered atoms of the range, the rest keeps its order, and one summary stands
-// where the range began.
+// Over random windows: only covered atoms in the range are removed, the others keep their order, and one summary is
+// shown where the range began.
 func TestSummariseModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 0))
 	applied := 0
@@ -245,7 +246,8 @@ func TestSummariseModel(t *testing.T) {
 	}
 }
 
-// scattered is a random window with delegations, late results, pending messages at its end and messages that must stay.
+// scattered returns a random window with delegations, late results, pending messages at its end, and mandatory
+// messages.
 func scattered(r *rand.Rand) []plan.Item {
 	letters := make([]byte, 1+r.IntN(16))
 	for i := range letters {

@@ -2,18 +2,18 @@ package plan
 
 import "strings"
 
-// ItemTexts answers a policy's questions about the items of a window as they stand before its step.
+// ItemTexts implements Texts for the items of a window before a step.
 type ItemTexts struct {
 	Items  []Item
 	Source Source
-	// Count counts the tokens of a text, or answers false where it was told to stop.
+	// Count counts the tokens of a text; whole is false if it was stopped.
 	Count func(text string, stop func() bool) (tokens int, whole bool)
-	// Rate says how well a text answers a query, from 0 to MaxScore.
+	// Rate returns how well a text matches a query, from 0 to MaxScore.
 	Rate func(text, query string) int
 	Err  error // the last text that could not be read
 }
 
-// Text is a record's text.
+// Text returns a record's text.
 func (t *ItemTexts) Text(record int) ([]byte, error) {
 	text, err := TextOf(&t.Items[record], t.Source)
 	if err != nil {
@@ -29,7 +29,7 @@ func (t *ItemTexts) Tokens(text []byte, stop func() bool) int {
 	return n
 }
 
-// Call is a record's call, false where there is none.
+// Call returns a record's call; false if there is none.
 func (t *ItemTexts) Call(record, call int) (Called, bool, error) {
 	c, ok, err := CallOf(&t.Items[record], call, t.Source)
 	if err != nil {
@@ -38,7 +38,7 @@ func (t *ItemTexts) Call(record, call int) (Called, bool, error) {
 	return c, ok, err
 }
 
-// Score says how well a text answers a query.
+// Score returns how well a text matches a query.
 func (t *ItemTexts) Score(text, query []byte) int {
 	return t.Rate(strings.ToValidUTF8(string(text), ""), strings.ToValidUTF8(string(query), ""))
 }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// fuelPerCutByte is what cutting a text costs for each byte that may be left of it. Cuts are remembered, but a step's
-// fuel must not depend on that, so it is charged before and counting is not.
+// fuelPerCutByte is the cost of cutting a text, per byte of the result. Cuts are cached, but a step's fuel must not
+// depend on that. Therefore it is charged in advance, and counting is not charged.
 const fuelPerCutByte = 4
 
-// bytesPerToken is more than texts have in most languages.
+// bytesPerToken is more than most languages need.
 const bytesPerToken = 8
 
 // truncate cuts the texts of a range.
 func (a *applier) truncate(op *Op, in []Item) error {
 	for i := range in {
 		it := in[i]
-		if it.Tokens <= op.Argument { // its text has no more than all of it
+		if it.Tokens <= op.Argument { // the text cannot cost more than the message
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
@@ -32,26 +32,25 @@ func (a *applier) truncate(op *Op, in []Item) error {
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
-		a.give(&it, text, tokens, Truncate, op.Reason)
+		a.emit(&it, text, tokens, Truncate, op.Reason)
 	}
 	return a.meter.Spend(0)
 }
 
-// stub puts a marker in the place of a tool result's text.
+// stub replaces a tool result's text by a marker.
 func (a *applier) stub(it *Item, text string) string {
 	const words = "result of %s left out: %d bytes, %d tokens"
 	if held := stay(it.Flags); held != "" {
 		bare, err := a.src.TokensWith(it, "")
 		if err != nil {
-			bare = 0 // the caller meets the error too
+			bare = 0 // the caller gets the error, too
 		}
 		return fmt.Sprintf("[text of the "+words+"%s]", a.src.Tool(it), len(text), it.Tokens-min(bare, it.Tokens), held)
 	}
 	return fmt.Sprintf("["+words+"]", a.src.Tool(it), len(text), it.Tokens)
 }
 
-// stay says, behind other words, what a message goes on to hold when its text is cut or left out: "" where that is
-// nothing.
+// stay returns a note that lists what a message still contains when its text is cut or left out; "" if that is nothing.
 func stay(f Flags) string {
 	var held []string
 	for _, of := range [...]struct {

@@ -1,6 +1,6 @@
 package plan
 
-// Bytes of memory that things take beside their texts: a map's entry with its setting, a slice's header with the
+// Memory that things use besides their texts, in bytes: a map entry with its setting, a slice header with the
 // allocator's rounding, a check.
 const (
 	settingWeight = 256
@@ -8,7 +8,7 @@ const (
 	checkWeight   = 96
 )
 
-// Weight estimates the memory that a policy's manifest and checks take, in bytes.
+// Weight estimates the memory that a policy's manifest and checks use, in bytes.
 func (p *Policy) Weight() int {
 	m := &p.Manifest
 	n := len(m.ABI) + len(m.Name) + len(m.Version) + len(m.Description)

@@ -110,12 +110,15 @@ func LostRace(err error) error {
 	return err
 }
 
-// Worded puts a refusal of the store into the words of the edge: disk_full, store_stopped, store_damaged,
-// outcome_unknown, store_unavailable or commit_too_large. Every other error comes back as it is.
+// Worded turns an error of the store into the one that the API answers: disk_full, too_many_open_files, store_stopped,
+// store_damaged, outcome_unknown, store_unavailable or commit_too_large. It returns every other error as it is.
 func Worded(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		return DiskFull()
+	case errors.Is(err, store.ErrNoDescriptors):
+		return fault.Errorf(fault.Unavailable, "too_many_open_files",
+			"the server has no file descriptor left; nothing was stored, reading goes on; try again")
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return fault.Errorf(fault.Unavailable, "store_stopped",
 			"the store has stopped writing; the operator must restart the server")

@@ -14,30 +14,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// ConversationStats say how much history a project has gathered.
+// ConversationStats describes how much history a project has.
 type ConversationStats struct {
 	ProjectID string     `json:"project_id"`
 	Total     int        `json:"total"`
-	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil if there is none
 }
 
-// PurgeSpec asks for a project's conversations to be deleted for good.
+// PurgeSpec asks to delete conversations of a project permanently.
 type PurgeSpec struct {
 	ProjectID     string
-	OlderThanDays int  // since the last activity; 0: all conversations
+	OlderThanDays int  // since the last activity; 0 means all conversations
 	DryRun        bool // count only
 }
 
-// Purged answers a PurgeSpec. With DryRun it says what would have been deleted.
+// Purged is the result of a purge. With DryRun, it is what would have been deleted.
 type Purged struct {
 	DeletedConversations int  `json:"deleted_conversations"`
 	OlderThanDays        int  `json:"older_than_days"`
 	DryRun               bool `json:"dry_run"`
-	// AsOf is given while the system's clock is too far ahead to be believed: the age was held against this time.
+	// AsOf is set while the system's clock is implausibly far ahead: ages were computed as of this time instead.
 	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
-// Conversations tells how many conversations a project has, and since when, or answers not_found.
+// Conversations returns how many conversations a project has, and since when. It returns not_found.
 func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
@@ -58,11 +58,11 @@ func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID
 	return out, nil
 }
 
-// purge is a removal of whole conversations, by hand or by retention.
+// purge describes a removal of whole conversations, requested by a person or by retention.
 type purge struct {
 	caller  ident.Caller
 	project string
-	before  time.Time // what had its last activity before; zero: all
+	before  time.Time // delete conversations whose last activity was before; zero means all
 	dryRun  bool
 	action  string // for the audit log
 }
@@ -71,12 +71,12 @@ func (p *purge) due(id string, h *Head) bool {
 	return p.before.IsZero() || h.Counts(id) && h.LastActivity.Before(p.before)
 }
 
-// maxPurgeDays bounds an age, in days.
+// maxPurgeDays is the largest age, in days.
 const maxPurgeDays = 36_500
 
-// PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
-// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
-// meanwhile stays. It answers out_of_range for the age, and not_found.
+// PurgeConversations deletes a project's conversations that had no turn for the given number of days, with their turns
+// and decisions. They can no longer be read when it returns; their records are removed in the background. A
+// conversation that gets a turn in the meantime is kept. It returns out_of_range for the age, and not_found.
 func (svc *Service) PurgeConversations(ctx context.Context, c ident.Caller, spec PurgeSpec) (Purged, error) {
 	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
@@ -109,8 +109,8 @@ func daysAgo(now time.Time, days int) time.Time {
 	return now.Add(-time.Duration(days) * 24 * time.Hour)
 }
 
-// purgeSome removes what is due among the next headsAtOnce sessions behind an id. It says how many conversations went,
-// and gives the id to go on behind; nil at the end.
+// purgeSome deletes the conversations that are due among the headsAtOnce sessions that follow the id after. It returns
+// how many were deleted, and the id to continue after; nil at the end.
 func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnation, after []byte) (
 	n int, next []byte, err error) {
 	var due []string
@@ -136,7 +136,7 @@ func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnat
 	return n, next, err
 }
 
-// purgeApart is purge, in smaller and smaller commits where writers to some of the sessions keep winning.
+// purgeApart is purge, but splits the work into smaller commits if other writers keep changing some of the sessions.
 func (svc *Service) purgeApart(ctx context.Context, p *purge, pinc ident.Incarnation, ids []string) (int, error) {
 	if len(ids) == 1 {
 		unlock, err := svc.Lock(ctx, p.caller.Tenant, p.project, ids[0])
@@ -158,7 +158,7 @@ func (svc *Service) purgeApart(ctx context.Context, p *purge, pinc ident.Incarna
 	return one + two, err
 }
 
-// purge removes those of the sessions that are due still, with one entry in the audit log.
+// purge removes the sessions that are still due, with one entry in the audit log.
 func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation, ids []string) (int, error) {
 	keys := make([][]byte, len(ids))
 	for i, id := range ids {
@@ -167,7 +167,7 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 	var bytes uint64
 	n, err := records.Update(ctx, svc.db, p.caller, ident.Once{}, func(t *records.Tx) (n int, err error) {
 		rec, err := svc.projects.Project(t, p.caller, p.project)
-		if err != nil || rec.Incarnation != pinc { // the project is another one by now: its sessions went with it
+		if err != nil || rec.Incarnation != pinc { // the project was deleted and made again; its sessions are gone
 			return 0, err
 		}
 		if _, err := t.Get(keys...); err != nil { // all in one round trip
@@ -205,8 +205,8 @@ func (p *purge) describe(n int) string {
 	return fmt.Sprintf("%d conversations without a turn since %s", n, p.before.Format(time.RFC3339))
 }
 
-// dropDecisions has all decisions of a project emptied that were made up to now: those for sessions that never came to
-// be hold texts of requests, too.
+// dropDecisions empties all decisions that a project has so far, including those of sessions that never came to exist:
+// they hold texts of requests, too.
 func (svc *Service) dropDecisions(ctx context.Context, c ident.Caller, projectID string) error {
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		p, err := svc.projects.Project(t, c, projectID)
@@ -219,7 +219,8 @@ func (svc *Service) dropDecisions(ctx context.Context, c ident.Caller, projectID
 	return err
 }
 
-// expire removes conversations that are past their project's retention. It goes project by project: see project.OfEach.
+// expire removes the conversations that are older than their project's retention. It handles one project at a time: see
+// project.OfEach.
 func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record, s project.Settings, at []byte) (
 	int, []byte, error) {
 	if s.ConversationRetentionDays == nil {

@@ -29,7 +29,7 @@ func purge(k *enginetest.Kit, days int, dry bool) int {
 	return out.DeletedConversations
 }
 
-// Conversations are counted and dated, `dashboard` once it has a turn.
+// Conversations are counted with the date of the oldest one. `dashboard` counts once it has a turn.
 func TestConversationStats(t *testing.T) {
 	k := enginetest.New(t)
 	s, err := k.Sessions.Conversations(t.Context(), k.Admin, ident.DefaultProject)
@@ -51,7 +51,8 @@ func TestConversationStats(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// Age counts from the last turn's commit to the millisecond, from its making where a session has none.
+// The age of a session counts from the commit of its last turn, to the millisecond, or from its creation if it has
+// none.
 func TestPurgeByAge(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("old", enginetest.User("first"))
@@ -104,7 +105,8 @@ func TestPurgeRefuses(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// After a purge of all, nothing of any conversation is in the store, nor of a window asked for before its session was.
+// After a purge of everything, the store holds nothing of any conversation, and nothing of a window that was requested
+// before its session existed.
 func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 3 {
@@ -118,7 +120,7 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	if n := purge(k, 0, false); n != 4 {
 		t.Errorf("purged %d", n)
 	}
-	// An empty dashboard is no conversation, but may have been given a title.
+	// An empty dashboard is not a conversation, but may have a title.
 	if _, err := k.Sessions.Create(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		session.Spec{ID: ident.DefaultSession, Title: "confidential-title"}); err != nil {
 		t.Fatal(err)
@@ -145,7 +147,7 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	k.Replay(after.DecisionID)
 }
 
-// A conversation that gets a turn between being chosen and being deleted stays, whole; the others go.
+// A conversation that gets a turn after it was selected and before it is deleted is kept whole; the others are deleted.
 func TestPurgeSparesWhatIsUsedMeanwhile(t *testing.T) {
 	m := &enginetest.Meddler{Store: memstore.New()}
 	k := enginetest.Open(t, m)
@@ -166,7 +168,7 @@ func TestPurgeSparesWhatIsUsedMeanwhile(t *testing.T) {
 	}
 }
 
-// A purge goes through more sessions than one of its commits holds, also while they are written to.
+// A purge handles more sessions than fit into one of its commits, also while they are being written to.
 func TestPurgeOfMany(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 1203 {

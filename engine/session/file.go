@@ -16,46 +16,46 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// File is a session's transcript on its own: state/sessions/<session_id>.json.
+// File is the transcript of one session as a file: state/sessions/<session_id>.json.
 type File struct {
 	Version int          `json:"version"` // 1
 	Session Spec         `json:"session"`
 	Created time.Time    `json:"created_at"`
 	Turns   []FileTurn   `json:"turns"`
 	Summary *FileSummary `json:"summary,omitempty"`
-	Mode    string       `json:"mode,omitempty"` // as in a TurnRequest; an export does not say it
+	Mode    string       `json:"mode,omitempty"` // as in a TurnRequest; exports leave it out
 }
 
 // FileTurn is one turn of a session in a file, or a part that was added to it later.
 type FileTurn struct {
 	Turn      uint32    `json:"turn"`
 	CreatedAt time.Time `json:"created_at"`
-	// Continues says that the messages were added to a turn that came before. Superseded says that a rewind took the
-	// turn back; without messages, it tells that its number is taken.
+	// Continues means that the messages were added to an earlier turn. Superseded means that a rewind took the turn
+	// back; such a turn may have no messages, and then only reserves its number.
 	Continues  bool          `json:"continues,omitempty"`
 	Superseded bool          `json:"superseded,omitempty"`
 	Messages   []FileMessage `json:"messages"`
 }
 
-// FileMessage is one message of a session in a file: its JSON as posted, with what it took from its turn.
+// FileMessage is one message of a session in a file: its JSON as posted, with the fields it inherited from its turn.
 type FileMessage struct {
 	Format     string        `json:"format"`
 	Agent      string        `json:"agent,omitempty"`
 	Delegation string        `json:"delegation_id,omitempty"`
 	CreatedAt  time.Time     `json:"created_at"`
-	Made       *prefix.Place `json:"made,omitempty"` // behind which prompt a model made it; nil: nobody knows
-	// Reminder is what was shown before the message, or before an earlier one; nil: nothing.
+	Made       *prefix.Place `json:"made,omitempty"` // the prompt that a model answered with the message; nil if unknown
+	// Reminder is what windows showed before the message, or before an earlier one; nil if nothing.
 	Reminder *reminder.Bound `json:"reminder,omitempty"`
 	Message  json.RawMessage `json:"message"`
 }
 
-// maxFile bounds a session's file, in bytes: what is exported can be imported again.
+// maxFile is the maximum size of a session's file, in bytes. Every exported file can be imported again.
 const maxFile = 64 << 20
 
-// messageOverhead is what a file says of a message beside its JSON, in bytes, generously.
+// messageOverhead is an upper bound for what a file stores of a message besides its JSON, in bytes.
 const messageOverhead = 512
 
-// Export gives a session as the file state/sessions/<session_id>.json. It answers not_found, storage_damaged where a
+// Export returns a session as the file state/sessions/<session_id>.json. It returns not_found, storage_damaged if a
 // message cannot be read, and session_too_large.
 func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id string) (File, error) {
 	_, h, err := svc.Existing(ctx, c, projectID, id)
@@ -87,13 +87,13 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id st
 	return f, err
 }
 
-// spec is what makes a session like this one, without what was said in it.
+// spec returns the Spec that makes a session like this one, without its messages.
 func (h *Head) spec(id string) Spec {
 	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}
 }
 
-// eachTurn visits the turns of a session as files keep them, in the order in which their messages came. It answers
-// storage_damaged where a message cannot be read.
+// eachTurn visits the turns of a session in the form that files use, in the order of their messages. It returns
+// storage_damaged if a message cannot be read.
 func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, visit func(FileTurn) error) error {
 	var turn FileTurn
 	given := uint32(0) // turns so far
@@ -103,7 +103,7 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 				return err
 			}
 		}
-		for ; given+1 < next.Turn; given++ { // Nothing is stored of turns that were superseded where this is a copy.
+		for ; given+1 < next.Turn; given++ { // a copied session stores nothing of superseded turns
 			if err := visit(FileTurn{Turn: given + 1, Superseded: true, Messages: []FileMessage{}}); err != nil {
 				return err
 			}
@@ -134,9 +134,9 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 	return err
 }
 
-// Parse checks all of a file that does not depend on the store, and gives its turns and what its mode left out. It
-// answers invalid_value where version or mode is another, invalid_turn, invalid_messages, session_too_large, and what
-// is wrong with the summary.
+// Parse checks everything in a file that does not depend on the store. It returns the file's turns, and what was left
+// out in mode repair. It returns invalid_value for an unknown version or mode, invalid_turn, invalid_messages,
+// session_too_large, and the errors of the summary.
 func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 	if f.Version != 1 {
 		return nil, nil, fault.InvalidField("version", "invalid_value", "must be 1")
@@ -182,7 +182,7 @@ func (ft *FileTurn) place() transcript.Place {
 	return transcript.Place{Turn: ft.Turn, Continues: ft.Continues, Superseded: ft.Superseded}
 }
 
-// parse reads a turn's messages. Each has the time that the file says: its own, else its turn's, else the year 1970.
+// parse reads a turn's messages. A message without a time has the time of its turn, or else 1970-01-01.
 func (ft *FileTurn) parse(parser transcript.Parser) (*transcript.Turn, []chat.Skipped, error) {
 	if len(ft.Messages) == 0 && ft.Superseded && !ft.Continues {
 		return new(transcript.Turn), nil, nil

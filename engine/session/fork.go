@@ -9,19 +9,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// ForkRequest asks for a session like another one up to a turn.
+// ForkRequest asks for a copy of a session up to a turn.
 type ForkRequest struct {
-	AtTurn *uint32 `json:"at_turn,omitempty"` // nil: all of it
-	As     string  `json:"as,omitempty"`      // the new session's id; "": it gets one
+	AtTurn *uint32 `json:"at_turn,omitempty"` // nil means all turns
+	As     string  `json:"as,omitempty"`      // the new session's id; "" means a generated one
 }
 
-// maxForked bounds the messages of a fork.
+// maxForked is the maximum number of messages in a fork.
 const maxForked = 10_000
 
-// Fork makes a session of the living turns of another one up to a turn, whole or not at all. Turns and messages keep
-// their numbers, and the newest summary of that part comes along. It answers not_found, out_of_range for a turn that the
-// session never had, session_exists where the id is taken, session_too_large, quota_exceeded, and storage_damaged where
-// a message cannot be read.
+// Fork copies the living turns of a session, up to a turn, into a new session. It copies everything or nothing. Turns
+// and messages keep their numbers, and the newest summary that covers only copied messages is copied, too. It returns
+// not_found, out_of_range for a turn that the session never had, session_exists if the id is taken, session_too_large,
+// quota_exceeded, and storage_damaged if a message cannot be read.
 func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req ForkRequest) (Session, error) {
 	if req.As != "" {
@@ -59,7 +59,7 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 		if err != nil {
 			return Session{}, err
 		}
-		if in == nil { // once, however often the commit below is tried
+		if in == nil { // once, however often the commit below is retried
 			spec := from.spec(req.As)
 			if in, err = svc.stage(ctx, c, p, &spec, t.Now); err != nil {
 				return Session{}, err
@@ -99,7 +99,8 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 	return s, err
 }
 
-// fork makes the head that of a copy of what lived in an extent of another session. Nothing is stored of what did not.
+// fork fills in the head of a copy of the messages that are alive in an extent of another session. Nothing is stored of
+// the others.
 func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
 	h.Turns, h.Messages, h.Superseded, h.Absent = x.Turns, x.Messages, x.Superseded, x.Superseded
 	h.Tokens, h.Bytes, h.Asked = copied.Tokens, copied.Bytes, copied.Asked
@@ -108,7 +109,8 @@ func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
 	h.Lineage = from.Lineage.Branch("fork", h.Incarnation)
 }
 
-// forked puts what a person and a model wrote back into an answer, which idempotent answers are stored without.
+// forked puts texts written by people and models back into a response. Responses to idempotent requests are stored
+// without them.
 func (svc *Service) forked(ctx context.Context, c ident.Caller, projectID string, s Session) Session {
 	if now, err := svc.Get(ctx, c, projectID, s.ID); err == nil {
 		s.Title, s.Summary = now.Title, now.Summary

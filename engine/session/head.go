@@ -18,15 +18,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Head is a session's own record: what identifies its state. Every commit to the session expects it unchanged, and each
-// turn raises Revision, which makes turns a total order.
+// Head is the main record of a session. It identifies the session's state: every commit to the session expects it
+// unchanged, and each turn raises Revision, which orders all turns.
 type Head struct {
 	Incarnation  ident.Incarnation `json:"incarnation"`
 	Revision     uint64            `json:"revision"`
-	Turns        uint32            `json:"turns"`           // numbers given, as are Messages: see Superseded
+	Turns        uint32            `json:"turns"`           // numbers assigned, like Messages: see Superseded
 	Messages     uint64            `json:"messages"`        //
-	Tokens       [2]uint64         `json:"tokens"`          // of the messages that live, in each of project.Encodings
-	Bytes        uint64            `json:"bytes,omitempty"` // of the message bodies that are stored
+	Tokens       [2]uint64         `json:"tokens"`          // of the living messages, in each of project.Encodings
+	Bytes        uint64            `json:"bytes,omitempty"` // of the stored message bodies
 	OpenCalls    int               `json:"open_calls,omitempty"`
 	Kind         string            `json:"kind"`
 	Agent        string            `json:"agent,omitempty"`
@@ -34,31 +34,31 @@ type Head struct {
 	Created      time.Time         `json:"created_at"`
 	LastActivity time.Time         `json:"last_activity_at"`
 	Summary      *SummaryHead      `json:"summary,omitempty"`
-	Asked        uint64            `json:"asked,omitempty"` // the newest user message of no delegation
-	// Closed says that later turns may be lost, so that their numbers must not be given once more.
+	Asked        uint64            `json:"asked,omitempty"` // the newest user message outside delegations
+	// Closed means that later turns may have been lost, so their numbers must not be assigned again.
 	Closed bool `json:"closed,omitempty"`
-	// Lineage names the session's history, so that what a process remembers of turns that the store has lost in a
-	// failover is not taken for what other turns became of it.
+	// Lineage identifies the session's history. If the store loses turns in a failover and other turns get their
+	// numbers, the lineages differ, so a process does not use what it remembers of the lost ones.
 	Lineage transcript.Lineage `json:"lineage,omitempty"`
-	// Superseded are the turns and messages that rewinds took back. Of those that are Absent too nothing is stored,
-	// because the session is a copy of what lived.
+	// Superseded are the turns and messages that rewinds took back. Nothing is stored of those that are also Absent,
+	// because the session is a copy of the living messages.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Absent     transcript.Runs `json:"absent,omitempty"`
-	// Removed are those superseded turns that a client has left out of its history. They come back where it sends them
-	// again. Changes counts the commits that removed or restored some.
+	// Removed are the superseded turns that a client has left out of its history. They are restored if it sends them
+	// again. Changes counts the commits that removed or restored turns.
 	Removed transcript.Runs `json:"removed,omitempty"`
 	Changes uint32          `json:"changes,omitempty"`
-	Sent    *Sent           `json:"sent,omitempty"`  // what a client that sends its history has shown of it
-	Names   callid.Own      `json:"names,omitempty"` // tools' own names that no format allows, by those shown
+	Sent    *Sent           `json:"sent,omitempty"`  // the part of the history that a client has sent
+	Names   callid.Own      `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
 }
 
-// Extent is all of the session.
+// Extent returns the extent of the whole session.
 func (h *Head) Extent() transcript.Extent {
 	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages, Superseded: h.Superseded}
 }
 
-// Supersede takes up a turn of a transcript that is stored nowhere and that a rewind took back. Its number is taken, and
-// nobody looks at its messages.
+// Supersede adds a turn of a file that a rewind took back and whose messages are not stored. Its number is used, and
+// its messages are ignored.
 func (h *Head) Supersede(t *transcript.Turn) {
 	if t.Continues == 0 {
 		h.Turns++
@@ -67,11 +67,11 @@ func (h *Head) Supersede(t *transcript.Turn) {
 	}
 }
 
-// past is what the session is before its next turn.
+// past returns the state of the session before its next turn.
 func (h *Head) past() transcript.Past { return transcript.Past{Lineage: h.Lineage, Tokens: h.Tokens} }
 
-// AsOf is the part of the session that ends with a turn, or with the newest living one before it, and the tokens of its
-// messages. It answers out_of_range for a turn that the session never had.
+// AsOf returns the part of the session that ends with a turn, or with the newest living turn before it, and the tokens
+// of its messages. It returns out_of_range for a turn that the session never had.
 func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint32, field string) (
 	transcript.Extent, [2]uint64, error) {
 	if turn > h.Turns {
@@ -82,12 +82,12 @@ func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint3
 	if err != nil || h.Changes == 0 || x.Turns == h.Turns {
 		return x, tokens, err
 	}
-	// Turns behind a removed one were stored with counts that include it.
+	// Turns after a removed one were stored with counts that include it.
 	tokens, err = svc.CountTokens(ctx, tenant, x)
 	return x, tokens, err
 }
 
-// CheckOpen answers session_closed where a session takes no more.
+// CheckOpen returns session_closed if the session takes no more turns.
 func (h *Head) CheckOpen(id string) error {
 	if h.Closed {
 		return fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to damaged files and takes "+
@@ -96,7 +96,7 @@ func (h *Head) CheckOpen(id string) error {
 	return nil
 }
 
-// DecodeHead reads a session's head; nil where there is none.
+// DecodeHead reads a session's head; nil if there is none.
 func DecodeHead(it store.Item) (*Head, error) {
 	if it.Damaged {
 		return nil, records.ErrDamaged
@@ -108,7 +108,7 @@ func DecodeHead(it store.Item) (*Head, error) {
 	return h, json.Unmarshal(it.Value, h)
 }
 
-// Session shows a head as clients see it, without the text of its summary.
+// Session returns a head in the form that clients see, without the text of its summary.
 func (h *Head) Session(id string, encoding int) Session {
 	x := h.Extent()
 	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
@@ -120,10 +120,10 @@ func (h *Head) Session(id string, encoding int) Session {
 	return s
 }
 
-// Counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+// Counts reports whether a session counts as a conversation: `dashboard` does only once it has a turn.
 func (h *Head) Counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
 
-// grow counts the messages of the session's next turn, or of a part that is added to one, which leads to a lineage.
+// grow adds the messages of the session's next turn, or of a part added to a turn. lineage is the lineage after them.
 func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 	h.Lineage = lineage
 	h.Turns = max(h.Turns, turn[0].Turn)
@@ -140,8 +140,8 @@ func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 	}
 }
 
-// ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is
-// nil where there is none. It answers not_found where the project is not there.
+// ReadHead returns a session's project, its head, and the head's stored bytes. The head must not be changed. It is nil
+// if there is none. It returns not_found if there is no such project.
 func (svc *Service) ReadHead(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
@@ -154,8 +154,8 @@ func (svc *Service) ReadHead(ctx context.Context, c ident.Caller, projectID, id 
 	return p, h, got[0].Value, err
 }
 
-// KnownHead is DecodeHead for a head that is not to be changed: one that this process has read or written before is not
-// decoded again.
+// KnownHead is DecodeHead for callers that do not change the head: a head that this process has already read or written
+// is not decoded again.
 func (svc *Service) KnownHead(tenant string, p *project.Record, id string, it store.Item) (*Head, error) {
 	if it.Damaged || it.Value == nil {
 		return DecodeHead(it)
@@ -163,17 +163,17 @@ func (svc *Service) KnownHead(tenant string, p *project.Record, id string, it st
 	return svc.heads.Decode(headName(tenant, p.ID, id), it.Value)
 }
 
-// headName is under what the head of a session is remembered.
+// headName is the key under which a session's head is remembered.
 func headName(tenant, projectID, id string) string { return tenant + "/" + projectID + "/" + id }
 
-// own is a copy of a head that may be changed.
+// own returns a copy of the head that may be changed.
 func (h *Head) own() *Head {
 	changed := *h
 	changed.Names = maps.Clone(h.Names)
 	return &changed
 }
 
-// Read is ReadHead for a session that must exist; `dashboard` always does. It answers not_found.
+// Read is ReadHead for a session that must exist; `dashboard` always does. It returns not_found.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	if !ident.ValidID(id) {
@@ -189,15 +189,15 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, id stri
 	return p, h, raw, err
 }
 
-// Existing is Read for those who need no bytes.
+// Existing is Read without the head's bytes.
 func (svc *Service) Existing(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, error) {
 	p, h, _, err := svc.Read(ctx, c, projectID, id)
 	return p, h, err
 }
 
-// replaced tells whether a session that seemed damaged is another one by now; not_found says that it is gone. Whoever
-// found its head before may still be reading its messages while they are swept.
+// replaced reports whether a session that seemed damaged has been replaced by another one; not_found means that it was
+// deleted. A reader that found the old head may still be reading messages that are being swept.
 func (svc *Service) replaced(ctx context.Context, c ident.Caller, projectID, id string, was ident.Incarnation) (
 	bool, error) {
 	_, h, err := svc.Existing(ctx, c, projectID, id)
@@ -210,15 +210,15 @@ type NamedHead struct {
 	ID string
 }
 
-// headsAtOnce is how many sessions one commit of a purge removes at most.
+// headsAtOnce is the maximum number of sessions that one commit of a purge removes.
 const headsAtOnce = 500
 
-// Heads visits the heads of a project behind a session's id, in the order of ids; "" is before the first. A damaged one
-// is left out: whoever asks for the session is told.
+// Heads visits the heads of a project whose session ids follow after, in the order of ids; "" starts at the first.
+// Damaged heads are left out; requests for such a session report them.
 func (svc *Service) Heads(ctx context.Context, tenant string, pinc ident.Incarnation, after string) iter.Seq2[
 	NamedHead, error] {
 	rng := records.Session.Under(pinc)
-	if rng.Limit = headsAtOnce + 1; after != "" { // so that a purge sees with one read whether there is more
+	if rng.Limit = headsAtOnce + 1; after != "" { // one more, so that a purge sees with one read whether there are more
 		rng.From = append(records.Session.Key(pinc, after), 0)
 	}
 	return func(yield func(NamedHead, error) bool) {
@@ -238,7 +238,7 @@ func (svc *Service) Heads(ctx context.Context, tenant string, pinc ident.Incarna
 	}
 }
 
-// drop collects the writes that make a session be no more; jobs sweep its messages and its decisions.
+// drop collects the writes that delete a session. Background jobs sweep its messages and decisions.
 func drop(t *records.Tx, pinc ident.Incarnation, id string, h *Head) {
 	t.Delete(records.Session.Key(pinc, id))
 	if h.OpenCalls > 0 {
@@ -248,21 +248,22 @@ func drop(t *records.Tx, pinc ident.Incarnation, id string, h *Head) {
 	t.Put(records.SessionJob.Key(h.Incarnation), pinc[:])
 }
 
-// dropDamaged is drop for a session whose head is damaged. Only the head said which messages are the session's, so a
-// job looks for messages of no session.
+// dropDamaged is drop for a session whose head is damaged. Only the head knew which messages are the session's, so a
+// job looks for messages that belong to no session.
 func dropDamaged(t *records.Tx, pinc ident.Incarnation, id string) {
 	t.Delete(records.Session.Key(pinc, id))
 	t.Delete(records.OpenCalls.Key(pinc, id))
 	t.Put(records.HeadlessJob.Key(pinc), []byte{0})
 }
 
-// Unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
+// Unborn returns the incarnation that is used for a session that does not exist yet. Deleting the session finds the
+// decisions that were made under it.
 func Unborn(session string) ident.Incarnation {
 	sum := sha256.Sum256([]byte("unborn session " + session))
 	return ident.Incarnation(sum[:8])
 }
 
-// dropUnborn has the decisions swept that were made before the session was.
+// dropUnborn queues the decisions that were made before the session existed for sweeping.
 func dropUnborn(t *records.Tx, pinc ident.Incarnation, id string) {
 	t.Put(records.SessionJob.Key(Unborn(id)), pinc[:])
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Imported is a session that was made out of a file, and what of the file was not stored as it came.
+// Imported is a session made from a file, and a list of what was not stored as it was in the file.
 type Imported struct {
 	Session
 	Skipped []chat.Skipped `json:"skipped,omitempty"`
 }
 
-// Import makes a session out of a file, whole or not at all. It answers session_exists where the id is taken,
-// quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted
-// meanwhile.
+// Import makes a session from a file, whole or not at all. It returns session_exists if the id is taken,
+// quota_exceeded, the errors of File.Parse, and import_interrupted if the project or the tenant was deleted in the
+// meantime.
 func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once, projectID string, f File) (
 	Imported, error) {
 	turns, skipped, err := f.Parse()
@@ -41,7 +41,7 @@ func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once,
 		if err != nil {
 			return Imported{}, err
 		}
-		if in == nil { // once, however often the commit below is tried
+		if in == nil { // once, however often the commit below is retried
 			if in, err = svc.stage(ctx, c, p, &f.Session, f.Created); err != nil {
 				return Imported{}, err
 			}
@@ -69,8 +69,8 @@ func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once,
 	return out, err
 }
 
-// staged is a session whose messages are written under an incarnation that no head names yet, so that nobody sees them
-// until the last commit gives the session its head.
+// staged is a session whose messages are written under an incarnation that no head names yet. They are invisible until
+// the last commit writes the session's head.
 type staged struct {
 	*records.Staging
 	svc     *Service
@@ -79,7 +79,7 @@ type staged struct {
 	project ident.Incarnation
 }
 
-// stage begins a session where nobody sees it.
+// stage starts an invisible session.
 func (svc *Service) stage(ctx context.Context, c ident.Caller, p *project.Record, spec *Spec, created time.Time) (
 	*staged, error) {
 	in := &staged{svc: svc, head: spec.head(svc.db.NewIncarnation(), svc.db.Now()), project: p.Incarnation}
@@ -95,7 +95,7 @@ func (svc *Service) stage(ctx context.Context, c ident.Caller, p *project.Record
 	return in, nil
 }
 
-// addTurn writes the next turn of a file. In mode repair it gives what was not stored as it came.
+// addTurn writes the next turn of a file. In mode repair, it returns what was not stored as it was in the file.
 func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (skipped []chat.Skipped, err error) {
 	h := in.head
 	if mode == transcript.ModeRepair {
@@ -125,9 +125,9 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 	})
 }
 
-// putHead collects the writes that make the session one that is seen.
+// putHead collects the writes that make the session visible.
 func (in *staged) putHead(t *records.Tx, p *project.Record, id string, summary *FileSummary) (*Head, error) {
-	h := *in.head // the commit may be tried again
+	h := *in.head // a copy, because the commit may be retried
 	in.order.End()
 	in.Reveal(t)
 	if err := summary.put(t, &h); err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// incoming is a session on its way in.
+// incoming is a session that is being imported.
 type incoming struct {
 	begin  beginLine
 	order  transcript.History
 	size   int64 // of its messages, in bytes
 	seen   covering
-	staged *staged // this while it is stored
+	staged *staged // nil until its messages are being stored
 }
 
-// taken tells whether the session's id is another's. An empty dashboard is nobody's, unless it may have lost its turns.
+// taken reports whether the session's id is in use. An empty dashboard is not, unless it may have lost its turns.
 func (in *incoming) taken(h *Head) bool { return h != nil && (h.Counts(in.begin.ID) || h.Closed) }
 
-// Check holds a line against what must be, and notes a session whose name is taken. It answers invalid_export where the
-// lines are out of order, invalid_turn, invalid_messages, and what is wrong with the summary.
+// Check validates a line, and notes sessions whose id is taken. It returns invalid_export if the lines are out of
+// order, invalid_turn, invalid_messages, and the errors of the summary.
 func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	switch line.Kind {
 	case "session":
@@ -37,7 +37,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 		}
 		return p.at.follow(file, turn)
 	}
-	end, err := p.end(line)
+	end, err := p.readEnd(line)
 	if err == nil && !end.Deleted {
 		if !line.Stored {
 			p.bytes += p.at.size
@@ -49,7 +49,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 }
 
 func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) error {
-	in, err := p.begin(line)
+	in, err := p.readBegin(line)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) err
 		return err
 	}
 	_, h, _, err := p.Sessions.ReadHead(im.Ctx, im.Caller, s.Project, s.ID)
-	if fault.IsNotFound(err) { // the project is yet to be made
+	if fault.IsNotFound(err) { // the project does not exist yet
 		return nil
 	}
 	if err == nil && in.taken(h) {
@@ -76,8 +76,8 @@ func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) err
 	return err
 }
 
-// begin reads a session's first line.
-func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
+// readBegin reads the first line of a session.
+func (p *Part) readBegin(line *transfer.ImportLine) (*incoming, error) {
 	if p.at != nil {
 		return nil, fault.Errorf(fault.Invalid, "invalid_export", "the session before has no end")
 	}
@@ -85,7 +85,7 @@ func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
 	return p.at, line.Into(&p.at.begin)
 }
 
-// turn reads the next turn of the session at hand.
+// turn reads the next turn of the current session.
 func (p *Part) turn(line *transfer.ImportLine) (*FileTurn, *transcript.Turn, error) {
 	if p.at == nil {
 		return nil, nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
@@ -119,8 +119,8 @@ func (in *incoming) follow(ft *FileTurn, t *transcript.Turn) error {
 	return transcript.Refusal(bad)
 }
 
-// end reads a session's last line.
-func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
+// readEnd reads the last line of a session.
+func (p *Part) readEnd(line *transfer.ImportLine) (end endLine, err error) {
 	if p.at == nil {
 		return end, fault.Errorf(fault.Invalid, "invalid_export", "the end of a session that was not begun")
 	}
@@ -138,12 +138,12 @@ func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
 	return end, nil
 }
 
-// Fits answers quota_exceeded where the file's messages are more than the tenant may keep.
+// Fits returns quota_exceeded if the file's messages exceed the tenant's quota.
 func (p *Part) Fits(im *transfer.Importing) error {
 	return p.Sessions.checkQuota(im.Ctx, im.Caller, p.bytes)
 }
 
-// End answers invalid_export where a session has no end, and has the ended ones seen.
+// End returns invalid_export if a session has no last line, and makes the completed ones visible.
 func (p *Part) End(im *transfer.Importing) error {
 	if p.at != nil {
 		return fault.Errorf(fault.Invalid, "invalid_export", "the last session has no end")
@@ -151,7 +151,7 @@ func (p *Part) End(im *transfer.Importing) error {
 	return p.reveal(im)
 }
 
-// Abandon has the sessions swept that are half stored.
+// Abandon queues the half stored sessions for sweeping.
 func (p *Part) Abandon(ctx context.Context) {
 	if p.at != nil {
 		p.ended.sessions = append(p.ended.sessions, p.at)
@@ -163,14 +163,14 @@ func (p *Part) Abandon(ctx context.Context) {
 	}
 }
 
-// Store stores a line. A session is seen once its last line is stored and those that share its commit.
+// Store stores a line. A session becomes visible in one commit with others, some time after its last line is stored.
 func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	if line.Stored {
 		return nil
 	}
 	switch line.Kind {
 	case "session":
-		in, err := p.begin(line)
+		in, err := p.readBegin(line)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		_, err = p.at.staged.addTurn(file, turn, "")
 		return err
 	}
-	end, err := p.end(line)
+	end, err := p.readEnd(line)
 	if err != nil {
 		return err
 	}
@@ -206,11 +206,11 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	return nil
 }
 
-// ended are sessions whose last lines were read and that are seen with the next commit.
+// ended holds sessions whose last lines were read and that become visible with the next commit.
 type ended struct {
 	sessions []*incoming
 	last     int // number of the last line
-	writes   int // that wait for the commit
+	writes   int // waiting for the commit
 	bytes    int // of all messages, so that a long session does not wait for others
 }
 
@@ -219,13 +219,13 @@ func (e *ended) add(in *incoming, line int) {
 	e.writes, e.bytes = e.writes+in.staged.W.Writes()+headWrites, e.bytes+int(in.size)
 }
 
-// headWrites is about how many records a session has beside its messages.
+// headWrites is the approximate number of records that a session has besides its messages.
 const headWrites = 3
 
 func (e *ended) fill() bool { return records.FillsCommit(e.writes, e.bytes) }
 
-// reveal makes the ended sessions ones that are seen. It answers import_conflict where a project or a name was lost
-// meanwhile.
+// reveal makes the completed sessions visible. It returns import_conflict if a project was deleted or an id was taken
+// in the meantime.
 func (p *Part) reveal(im *transfer.Importing) error {
 	if len(p.ended.sessions) == 0 {
 		return nil
@@ -257,7 +257,7 @@ func (p *Part) reveal(im *transfer.Importing) error {
 	return nil
 }
 
-// reveal collects the writes that make the session one that is seen in its project. It answers import_conflict.
+// reveal collects the writes that make the session visible in its project. It returns import_conflict.
 func (in *incoming) reveal(t *records.Tx, of *project.Record) error {
 	id := in.begin.ID
 	if of.Incarnation != in.staged.project {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Units are the background work of sessions.
+// Units returns the background work of sessions.
 func (svc *Service) Units() []jobs.Unit {
 	return []jobs.Unit{
 		{Due: func(_ string, now time.Time) store.Range { return records.DueStaged(now, records.SweepChunk/2) },
@@ -22,12 +22,12 @@ func (svc *Service) Units() []jobs.Unit {
 	}
 }
 
-// Dailies are what goes by age of sessions.
+// Dailies returns the daily work of sessions: removing those that are too old.
 func (svc *Service) Dailies() []jobs.Daily {
 	return []jobs.Daily{{Name: "conversations", Piece: svc.projects.OfEach(svc.expire)}}
 }
 
-// SweepHeads turns a chunk of a deleted project's sessions into jobs that sweep them, and tells whether there was any.
+// SweepHeads turns some of a deleted project's sessions into jobs that sweep them, and reports whether there were any.
 func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	rng := records.Session.Under(pinc)
 	rng.Limit = records.SweepChunk / 4
@@ -53,9 +53,9 @@ func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.In
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
-// sweepHeadless finds the messages that belong to no session and has them swept, or leaves them to a later job where
-// the head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head,
-// or the job of an import, is there before its messages are seen here.
+// sweepHeadless finds messages that belong to no session and queues them for sweeping. If the head of another session
+// is damaged, it leaves them to a later job, because they may be that session's. Concurrent writes are safe: a
+// session's head, or the job of an import, is written before its messages can be seen here.
 func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.HeadlessJob.Split(job.Key)
 	if !ok {
@@ -65,7 +65,7 @@ func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.
 	if err != nil {
 		return err
 	}
-	// Read jobs first: an import's last commit deletes its job and writes the head.
+	// Read jobs first: the last commit of an import deletes its job and writes the head.
 	for _, jobs := range []store.Range{records.SessionJob.All(), records.StagedSessionJob.All()} {
 		for it, err := range svc.db.Scan(ctx, tenant, jobs) {
 			if err != nil {
@@ -91,7 +91,7 @@ func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.
 			break
 		}
 		b.Put = append(b.Put, store.Pair{Key: records.SessionJob.Key(sinc), Value: pinc[:]})
-		if len(b.Put) == records.SweepChunk { // the job stays, and finds the rest
+		if len(b.Put) == records.SweepChunk { // the job stays, and finds the rest later
 			b.Delete = nil
 			break
 		}
@@ -99,7 +99,7 @@ func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.
 	return svc.db.Commit(ctx, tenant, b)
 }
 
-// messageOwners are the incarnations that any messages are stored under.
+// messageOwners returns all incarnations that messages are stored under.
 func (svc *Service) messageOwners(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
 	owners := map[ident.Incarnation]bool{}
 	all := records.SessionRecords.All()

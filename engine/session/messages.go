@@ -8,14 +8,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// A stored message as it is listed, and which ones are.
+// Message is a stored message in a list. MessageOrder selects and orders messages.
 type (
 	Message      = transcript.Message
 	MessageOrder = transcript.Order
 )
 
-// ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
-// never left out. It answers not_found where there is no such session.
+// ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged, never
+// left out. It returns not_found if there is no such session.
 func (svc *Service) ListMessages(ctx context.Context, c ident.Caller, projectID, id string, page records.Page,
 	order MessageOrder) (records.List[Message], error) {
 	none := records.List[Message]{Data: []Message{}}

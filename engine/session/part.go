@@ -12,13 +12,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// Part is what a tenant's file holds of sessions. Each session is a line that begins it, a line for each turn, and a
-// line that ends it.
+// Part reads and writes the sessions in a tenant's file. Each session is a line that begins it, a line for each turn,
+// and a line that ends it.
 type Part struct {
 	Sessions *Service
-	at       *incoming // the session at hand
+	at       *incoming // the current session
 	ended    ended
-	bytes    int64 // of messages, that the file adds
+	bytes    int64 // of the messages in the file
 }
 
 func (*Part) Types() []string { return []string{"session", "turn", "session_end"} }
@@ -33,7 +33,7 @@ type beginLine struct {
 	Summary      *FileSummary `json:"summary,omitempty"`
 }
 
-// turnLine is one turn of the session that was begun last, without its messages.
+// turnLine is one turn of the current session, without its messages.
 type turnLine struct {
 	transfer.FileLine
 	Turn       uint32 `json:"turn"`
@@ -41,8 +41,8 @@ type turnLine struct {
 	Superseded bool   `json:"superseded,omitempty"`
 }
 
-// readTurn reads a turn's line. Its messages, which are most of it, are cut out rather than decoded: each has its JSON in
-// place, as "message", or, where that holds a line break, as "text".
+// readTurn reads a turn's line. It does not decode the messages, which are most of it, but slices them out: each has
+// its JSON either as "message" or, if that contains a line break, as "text".
 func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
 	raw := bytes.Clone(line.Raw())
 	var messages []byte
@@ -75,8 +75,8 @@ func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
 	return turn, nil
 }
 
-// readAround decodes an object into v without some of its members, which it gives as they stand; nil where one is absent
-// or null. It answers invalid_export for an unknown field, a wrong type, and a name that comes twice.
+// readAround decodes an object into v except for the given members, whose raw JSON it returns; nil if a member is
+// absent or null. It returns invalid_export for an unknown field, a wrong type, and a name that occurs twice.
 func readAround(raw []byte, v any, members map[string]*[]byte) error {
 	o, twice, ok := rawjson.ReadObject(raw)
 	if !ok || twice != nil {
@@ -97,7 +97,7 @@ func readAround(raw []byte, v any, members map[string]*[]byte) error {
 	return nil
 }
 
-// endLine ends a session. One that was deleted while it was being exported is to be forgotten.
+// endLine ends a session. A session that was deleted while it was exported is marked to be ignored.
 type endLine struct {
 	transfer.FileLine
 	Turns   uint32 `json:"turns"`
@@ -148,7 +148,7 @@ func (p *Part) exportSession(x *transfer.Exporting, project string, h *NamedHead
 	return x.Put(end)
 }
 
-// line is the turn's line, with the JSON of its messages to the byte, which an encoder would not keep.
+// line returns the turn's line, with the exact bytes of its messages' JSON, which an encoder would not preserve.
 func (ft *FileTurn) line() ([]byte, error) {
 	line := fmt.Appendf(nil, `{"type":"turn","turn":%d,`, ft.Turn)
 	for _, flag := range [...]struct {

@@ -11,15 +11,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// How long a count of a tenant's messages holds before the heads are summed up again. Where other processes store and
-// remove too, it holds for a shorter time, and shorter still before something is refused.
+// How long a count of a tenant's messages is used before the heads are added up again. The time is shorter if other
+// processes write to the same store, and shorter still before a request is refused.
 const (
 	tallyLife          = time.Hour
 	sharedTallyLife    = 5 * time.Minute
 	sharedTallyRefuses = 10 * time.Second
 )
 
-// newTallies is nil where nothing bounds the bytes of messages: then nothing is counted.
+// newTallies returns nil if there is no quota: then nothing is counted.
 func (svc *Service) newTallies() *records.Tallies {
 	if svc.messageQuota == 0 {
 		return nil
@@ -31,8 +31,8 @@ func (svc *Service) newTallies() *records.Tallies {
 	return u
 }
 
-// checkQuota answers quota_exceeded where so many more bytes of messages would be more than the tenant may keep.
-// Requests at the same moment may pass it together: the bound is held about, not to the byte.
+// checkQuota returns quota_exceeded if this many more bytes of messages would exceed the tenant's quota. Concurrent
+// requests may pass together, so the limit is approximate.
 func (svc *Service) checkQuota(ctx context.Context, c ident.Caller, more int64) error {
 	if svc.MessageUse == nil {
 		return nil
@@ -47,7 +47,7 @@ func (svc *Service) checkQuota(ctx context.Context, c ident.Caller, more int64) 
 	})
 }
 
-// countMessages sums up the heads of the tenant's sessions.
+// countMessages adds up the heads of the tenant's sessions.
 func (svc *Service) countMessages(ctx context.Context, tenant string) (n records.Amount, err error) {
 	for it, err := range svc.db.Scan(ctx, tenant, records.Project.All()) {
 		if err != nil {
@@ -55,7 +55,7 @@ func (svc *Service) countMessages(ctx context.Context, tenant string) (n records
 		}
 		var p project.Record
 		if it.Damaged || json.Unmarshal(it.Value, &p) != nil {
-			continue // whoever asks for the project is told
+			continue // requests for the project report it
 		}
 		for h, err := range svc.Heads(ctx, tenant, p.Incarnation, "") {
 			if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// With a quota, messages are refused that would exceed it, in every way that they come in; room that is won back
-// counts.
+// With a quota, messages that would exceed it are refused on every path by which they can be added. Deleting messages
+// frees quota.
 func TestMessageQuota(t *testing.T) {
 	const quota = 10_000
 	limited := func(o *engine.Options) { o.MessageBytes = quota }
@@ -47,12 +47,12 @@ func TestMessageQuota(t *testing.T) {
 	if full := enginetest.WantKind(t, err, fault.NoSpace); full.Code != "quota_exceeded" {
 		t.Errorf("an import is refused with %s", full.Code)
 	}
-	k.Ask(`{"session_id":"s"}`) // reading goes on
+	k.Ask(`{"session_id":"s"}`) // reading still works
 	if _, err := k.TryPost(session.TurnRequest{SessionID: "s"}, enginetest.User("short")); err != nil {
 		t.Error("what fits is refused:", err)
 	}
 
-	// Another process, and this one after a while, counts what is there.
+	// Another process counts what is stored, and so does this one after a while.
 	k = enginetest.Open(t, k.Store, limited)
 	if n := fill(); n != 0 {
 		t.Errorf("after a restart %d more fit", n)

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// RewindRequest asks for all turns behind one to be superseded. 0 leaves no turn.
+// RewindRequest asks to supersede all turns after ToTurn. 0 supersedes all turns.
 type RewindRequest struct {
 	ToTurn     *uint32 `json:"to_turn"`               // required
-	IfRevision *uint64 `json:"if_revision,omitempty"` // nil: whatever the session's revision is
+	IfRevision *uint64 `json:"if_revision,omitempty"` // nil means any revision
 }
 
-// Rewound is a session behind a rewind.
+// Rewound is a session after a rewind.
 type Rewound struct {
 	SessionID  string     `json:"session_id"`
 	LastTurn   uint32     `json:"last_turn"`
@@ -33,9 +33,10 @@ type Superseded struct {
 	Messages uint64 `json:"messages"`
 }
 
-// Rewind supersedes all turns of a session behind one: they are in no later window, are not recalled and count nowhere.
-// They stay stored, and their numbers are not given again. Where no turn is behind that one, the session stays as it
-// is. It answers not_found, out_of_range for a turn that the session never had, revision_changed, and too_many_rewinds.
+// Rewind supersedes all turns of a session after a given one: later windows do not contain them, recall does not find
+// them, and no count includes them. They stay stored, and their numbers are not used again. If no turn follows the
+// given one, the session does not change. It returns not_found, out_of_range for a turn that the session never had,
+// revision_changed, and too_many_rewinds.
 func (svc *Service) Rewind(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req RewindRequest) (Rewound, error) {
 	if !ident.ValidID(id) {
@@ -75,7 +76,7 @@ func (svc *Service) Rewind(ctx context.Context, c ident.Caller, once ident.Once,
 	})
 }
 
-// checkRevision answers revision_changed where the session is at another revision than the one that is meant.
+// checkRevision returns revision_changed if the session is not at the given revision.
 func (h *Head) checkRevision(meant *uint64) error {
 	if meant == nil || *meant == h.Revision {
 		return nil
@@ -84,8 +85,8 @@ func (h *Head) checkRevision(meant *uint64) error {
 		"the session is at revision %d, the request is about revision %d; read it again", h.Revision, *meant)
 }
 
-// rewind takes all turns behind one back: the head, the open calls and the summary are as before them. Who calls it
-// writes the head.
+// rewind takes back all turns after a given one. It restores the head, the open calls and the summary to their earlier
+// state. The caller writes the head.
 func (svc *Service) rewind(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, turn uint32,
 	field string) (*Superseded, error) {
 	if turn > h.Turns {

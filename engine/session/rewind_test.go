@@ -28,7 +28,7 @@ func wantCode(t *testing.T, err error, kind fault.Kind, code string) {
 	}
 }
 
-// TestRepeatedRequests sends a rewind, a part of a turn and a fork once more, as a client does that got no answer.
+// TestRepeatedRequests repeats a rewind, a part of a turn and a fork, as a client does that received no response.
 func TestRepeatedRequests(t *testing.T) {
 	k := enginetest.New(t)
 	for range 3 {
@@ -72,7 +72,7 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
-// TestRewindsThatCannotBe are refused and change nothing.
+// TestRewindsThatCannotBe expects invalid rewinds to be refused and to change nothing.
 func TestRewindsThatCannotBe(t *testing.T) {
 	k := enginetest.New(t)
 	_, err := rewind(k, ident.Once{}, 0, nil)
@@ -86,7 +86,7 @@ func TestRewindsThatCannotBe(t *testing.T) {
 	wantCode(t, err, fault.Conflict, "revision_changed")
 	_, err = k.TryPost(session.TurnRequest{SessionID: "s", RewindTo: number(uint32(9))}, enginetest.User("x"))
 	wantCode(t, err, fault.Invalid, "out_of_range")
-	// A turn that is refused takes nothing back.
+	// A refused turn takes nothing back.
 	_, err = k.TryPost(session.TurnRequest{SessionID: "s", RewindTo: number(uint32(1))}, enginetest.Result("none", "x"))
 	wantCode(t, err, fault.Invalid, "invalid_messages")
 	_, err = k.Sessions.Fork(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "s", session.ForkRequest{
@@ -102,8 +102,8 @@ func TestRewindsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestRewindsCostWhatLives rewinds a session as often as it may: what a window reads then is what it reads of a session
-// that has the living turns alone. One rewind more is refused, and one further back makes room.
+// TestRewindsCostWhatLives rewinds a session as often as allowed. A window then reads as much as one of a session that
+// has only the living turns. One more rewind is refused; a rewind to an earlier turn merges runs and allows more.
 func TestRewindsCostWhatLives(t *testing.T) {
 	raw := memstore.New()
 	counting := &enginetest.Counting{Store: raw}
@@ -120,7 +120,7 @@ func TestRewindsCostWhatLives(t *testing.T) {
 		}
 	}
 	reads := func(id string) (n int, w enginetest.Window) {
-		fresh := enginetest.Open(t, counting) // which has nothing in memory
+		fresh := enginetest.Open(t, counting) // a process with nothing in memory
 		fresh.Ask(`{"session_id":"other"}`)
 		counting.Reset()
 		w = fresh.Ask(`{"session_id":%q,"pipeline":[],"budget":{"max_messages":0,"max_tokens":0}}`, id)
@@ -154,7 +154,7 @@ func TestRewindsCostWhatLives(t *testing.T) {
 	}
 }
 
-// TestPlacesCountWhatLives shows that a policy sees the same depths of a session with superseded turns as of one that
+// TestPlacesCountWhatLives expects a policy to see the same depths in a session with superseded turns as in one that
 // never had them.
 func TestPlacesCountWhatLives(t *testing.T) {
 	k := enginetest.New(t)
@@ -178,7 +178,8 @@ func TestPlacesCountWhatLives(t *testing.T) {
 	}
 }
 
-// TestLooksBackAreNoWindowBefore asks for an earlier window between two equal ones: the second shares all with the first.
+// TestLooksBackAreNoWindowBefore requests an earlier window between two equal ones: the second still shares everything
+// with the first.
 func TestLooksBackAreNoWindowBefore(t *testing.T) {
 	k := enginetest.New(t)
 	for n := range 5 {

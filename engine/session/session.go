@@ -1,11 +1,10 @@
-// Package session keeps sessions: conversations that turns are added to, with their running summaries. A reader finds
-// here what a session is (session.go, head.go), how a turn is added (turn.go), how whole conversations are purged, and
-// how a session travels in a file of its own (file.go) or in its tenant's (part.go). How messages are stored is the
-// business of package transcript.
+// Package session manages sessions: conversations that turns are added to, with their running summaries. session.go and
+// head.go define a session, turn.go adds turns, conversations.go purges whole conversations, file.go reads and writes a
+// session as a file, and part.go as part of a tenant's file. Package transcript stores the messages.
 //
-// The hard idea: a session is its head, one small record that names the incarnation under which its messages lie. A
-// session is there once its head is, and gone once its head is; what lies under an incarnation that no head names is
-// removed by jobs. So a session of any size is imported and deleted in one commit.
+// A session is represented by its head, one small record that names the incarnation under which its messages are
+// stored. The session exists exactly as long as its head does. Jobs remove whatever is stored under an incarnation that
+// no head names. So a session of any size is imported and deleted in one commit.
 package session
 
 import (
@@ -20,32 +19,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service keeps sessions: their turns, messages and summaries. Their messages are read and written by the methods of
-// transcript.Service.
+// Service manages sessions. Messages are read and written by the methods of the embedded transcript.Service.
 type Service struct {
 	*transcript.Service
 	db       *records.DB
 	projects *project.Service
 
 	heads        records.Memo[Head]
-	messageQuota int64            // of a tenant, in bytes; 0: no bound
-	MessageUse   *records.Tallies // what each tenant has of the quota; nil where there is none
+	messageQuota int64            // per tenant, in bytes; 0 means no limit
+	MessageUse   *records.Tallies // each tenant's use of the quota; nil if there is no quota
 
-	// Decided finds the decision that a turn names; nil where there is none, or none any more. Whoever makes the rooms
-	// sets it.
+	// Decided finds the decision that a turn names; nil if there is none or it has been removed. The engine sets it.
 	Decided func(ctx context.Context, c ident.Caller, projectID, id string) (*transcript.Kept, error)
-	// Appended is told of what AppendTurn has committed. Whoever makes the rooms sets it, too.
+	// Appended is called with what AppendTurn has committed. The engine sets it.
 	Appended func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []TurnMessage)
 }
 
-// New makes the room. MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
+// New returns a Service. messageBytes limits the size of each tenant's messages, in bytes; 0 means no limit.
 func New(db *records.DB, projects *project.Service, tokens transcript.Tokenizer, messageBytes int64) *Service {
 	svc := &Service{Service: transcript.New(db, tokens), db: db, projects: projects, messageQuota: messageBytes}
 	svc.MessageUse = svc.newTallies()
 	return svc
 }
 
-// Spec asks for a session.
+// Spec describes a session to create.
 type Spec struct {
 	ID    string `json:"id,omitempty"`
 	Kind  string `json:"kind,omitempty"` // chat (default) or background
@@ -80,7 +77,7 @@ func (s *Spec) check() error {
 	return fault.InvalidField("kind", "invalid_value", "must be chat or background")
 }
 
-// head is that of a new session.
+// head returns the head of a new session.
 func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
 	h := &Head{Incarnation: sinc, Kind: s.Kind, Agent: s.Agent, Title: s.Title, Created: now, LastActivity: now}
 	if h.Kind == "" {
@@ -89,8 +86,8 @@ func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
 	return h
 }
 
-// Session is one conversation, as listed. Tokens are counted as the project's setting tokenizer says. What a rewind took
-// back counts nowhere; LastTurn is the number of the newest turn that is left.
+// Session is one conversation as clients see it. Tokens are counted with the project's tokenizer. Superseded turns and
+// messages are not counted; LastTurn is the number of the newest living turn.
 type Session struct {
 	ID              string     `json:"id"`
 	Kind            string     `json:"kind"`
@@ -107,7 +104,7 @@ type Session struct {
 	LastActivityAt  *time.Time `json:"last_activity_at"`
 }
 
-// noSession is not_found; it does not repeat what cannot be an id.
+// noSession returns not_found. It does not repeat a string that cannot be an id.
 func noSession(id string) error {
 	if !ident.ValidID(id) {
 		return fault.Errorf(fault.NotFound, "not_found", "no such session")
@@ -115,7 +112,7 @@ func noSession(id string) error {
 	return fault.Errorf(fault.NotFound, "not_found", "no session %q", id)
 }
 
-// Create makes an empty session. Without an id it gets one. It answers session_exists where the id is taken.
+// Create creates an empty session. It generates an id if none is given. It returns session_exists if the id is taken.
 func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	Session, error) {
 	if err := spec.check(); err != nil {
@@ -138,15 +135,15 @@ func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once,
 	return out, err
 }
 
-// Untitled is the session as the answer to an idempotent request is stored: without what a person wrote, so that
-// deleting the session leaves nothing of it. Whoever answers puts the title back.
+// Untitled returns the session as it is stored in the response to an idempotent request: without text that a person
+// wrote, so that nothing of it is left after the session is deleted. Title is added again before a response is sent.
 func (s Session) Untitled() Session {
 	s.Title = ""
 	return s
 }
 
-// placeFor gives the project where a session is to be made, and its settings. It answers session_exists, with a hint
-// behind the sentence that says so.
+// placeFor returns the project in which a session is to be made, and its settings. It returns session_exists, with hint
+// appended to the message.
 func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint string) (
 	*project.Record, *project.Setup, error) {
 	p, err := svc.projects.Project(t, c, projectID)
@@ -164,7 +161,7 @@ func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint 
 	return p, set, err
 }
 
-// Get describes a session. It answers not_found where there is none.
+// Get returns a session. It returns not_found if there is none.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, id string) (Session, error) {
 	p, h, err := svc.Existing(ctx, c, projectID, id)
 	if err != nil {
@@ -207,9 +204,9 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return out, svc.ShowSummaries(ctx, c.Tenant, shown)
 }
 
-// Delete removes a session at once; its messages and decisions are swept in the background. A session whose head is
-// damaged can be deleted too. It answers not_found where there is none, but for `dashboard`, which then is empty
-// already.
+// Delete deletes a session at once; its messages and decisions are swept in the background. A session whose head is
+// damaged can be deleted, too. It returns not_found if there is none, except for `dashboard`, which then is already
+// empty.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id string) error {
 	if !ident.ValidID(id) {
 		return noSession(id)

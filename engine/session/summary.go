@@ -18,42 +18,44 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// SummaryHead says, in a session's head, what its running summary covers: text and count change together, because the
-// head names the text's version.
+// SummaryHead is the part of a session's head that describes its running summary. The summary's text and its count
+// change together, because the head names the version of the text.
 type SummaryHead struct {
-	// Version counts the summaries that the session ever had. After a reset it stays, with Covers 0.
+	// Version counts all summaries that the session has had. A reset keeps it and sets Covers to 0.
 	Version uint32 `json:"version"`
-	// Covers is a message's number: every message of no delegation up to it is covered; 0: there is no summary.
+	// Covers is a message's number: the summary covers every message up to it that is outside delegations; 0 means that
+	// there is no summary.
 	Covers uint64 `json:"covers"`
-	// Count is how many messages that is.
+	// Count is the number of messages covered.
 	Count uint64 `json:"count"`
-	// Print is a fingerprint of the text: a store that went back gives a version's number to another text.
+	// Print is a fingerprint of the text. It detects a store that was restored to an earlier state and then gave the
+	// same version to another text.
 	Print uint64 `json:"print,omitempty"`
-	// Since is the oldest version that a rewind may fall back to. Older ones were made before a reset.
+	// Since is the oldest version that a rewind may restore. Older ones were made before a reset.
 	Since uint32 `json:"since,omitempty"`
 }
 
-// HeadOf is what a head says of a summary that it is to have, as the version behind the one before.
+// HeadOf returns the SummaryHead of a new summary, as the version that follows before.
 func (r *SummaryRecord) HeadOf(before SummaryHead) *SummaryHead {
 	sum := sha256.Sum256([]byte(r.Text))
 	return &SummaryHead{Version: before.Version + 1, Covers: r.Covers, Count: r.Count,
 		Print: binary.LittleEndian.Uint64(sum[:]), Since: before.Since}
 }
 
-// Retire has the text of a session's summary removed once no decision that used it is kept any more.
+// Retire schedules the text of a session's summary for removal, once no decision that used it is kept.
 func (h *Head) Retire(t *records.Tx, set *project.Setup) {
 	until := t.Now.AddDate(0, 0, set.Settings.DecisionRetentionDays+1)
 	t.Put(records.Expiry.Key(until, records.Summary.Key(h.Incarnation, h.Summary.Version)), []byte{0})
 }
 
-// Within tells whether a summary up to a message covers nothing that was superseded. Where one of the messages that it
-// covers was, the last of them was, too, because a rewind takes back all that came later.
+// Within reports whether a summary up to the message covers contains no superseded messages. A rewind takes back
+// everything after some turn, so if any covered message is superseded, the last one is.
 func Within(covers uint64, x transcript.Extent) bool {
 	return covers <= x.Messages && !x.Superseded.Message(covers)
 }
 
-// fallBack gives a session that was rewound the newest version of its summary that covers living messages alone, as a
-// version of its own, or none.
+// fallBack gives a rewound session the newest version of its summary that covers only living messages, as a new
+// version, or none.
 func (svc *Service) fallBack(t *records.Tx, set *project.Setup, h *Head) error {
 	now, x := h.Covered(), h.Extent()
 	if now.Covers == 0 || Within(now.Covers, x) {
@@ -72,11 +74,11 @@ func (svc *Service) fallBack(t *records.Tx, set *project.Setup, h *Head) error {
 	return t.PutJSON(records.Summary.Key(h.Incarnation, h.Summary.Version), rec)
 }
 
-// summariesAtOnce is how many versions of a summary are read together, the newest first.
+// summariesAtOnce is how many versions of a summary are read together, newest first.
 const summariesAtOnce = 8
 
-// newestWithin finds the newest version of a summary that covers nothing but what lives in an extent. now is what the
-// session's head says of it. It is nil where there is none, or none that can be read.
+// newestWithin returns the newest version of a summary that covers only messages that are alive in an extent; nil if
+// there is none or it cannot be read. now is the SummaryHead in the session's head.
 func (svc *Service) newestWithin(ctx context.Context, tenant string, now SummaryHead, x transcript.Extent) (
 	*SummaryRecord, uint32, error) {
 	if now.Version == 0 {
@@ -97,8 +99,8 @@ func (svc *Service) newestWithin(ctx context.Context, tenant string, now Summary
 	return nil, 0, nil
 }
 
-// SummaryWithin gives the newest version of a session's summary that covers nothing but what lives in an extent of it,
-// or nil where there is none.
+// SummaryWithin returns the newest version of a session's summary that covers only messages that are alive in an
+// extent; nil if there is none.
 func (svc *Service) SummaryWithin(ctx context.Context, tenant string, h *Head, x transcript.Extent) (*Summary, error) {
 	if h.Covered().Covers == 0 {
 		return nil, nil
@@ -107,16 +109,16 @@ func (svc *Service) SummaryWithin(ctx context.Context, tenant string, h *Head, x
 	if err != nil || rec == nil {
 		return nil, err
 	}
-	return rec.shown(version), nil
+	return rec.prepare(version), nil
 }
 
-// shown makes a version of a session's summary ready to be shown.
-func (r *SummaryRecord) shown(version uint32) *Summary {
+// prepare prepares a version of a session's summary for windows.
+func (r *SummaryRecord) prepare(version uint32) *Summary {
 	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
 		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
 }
 
-// Covered is what a head says of its summary; the zero value where there is none.
+// Covered returns the head's SummaryHead; the zero value if there is none.
 func (h *Head) Covered() SummaryHead {
 	if h.Summary == nil {
 		return SummaryHead{}
@@ -124,29 +126,29 @@ func (h *Head) Covered() SummaryHead {
 	return *h.Summary
 }
 
-// SummaryRecord is one version of a session's running summary, immutable.
+// SummaryRecord is one version of a session's running summary. It is immutable.
 type SummaryRecord struct {
 	Text      string    `json:"text"`
 	FirstTurn uint32    `json:"first_turn"` // of the messages covered
 	LastTurn  uint32    `json:"last_turn"`
 	Covers    uint64    `json:"covers"` // as in SummaryHead
 	Count     uint64    `json:"count"`
-	Folded    uint32    `json:"folded"` // the version that it goes on from; 0: none
-	Model     string    `json:"model"`  // that made it
-	Prompt    string    `json:"prompt"` // that it was asked with, by name
+	Folded    uint32    `json:"folded"` // the version that it extends; 0 means none
+	Model     string    `json:"model"`  // that wrote it
+	Prompt    string    `json:"prompt"` // name of the prompt
 	Created   time.Time `json:"created_at"`
 }
 
-// Summary is a stored summary made ready to be shown.
+// Summary is a stored summary, prepared for windows.
 type Summary struct {
 	*SummaryRecord
 	Version uint32
-	Notice  string // its text as a window shows it
-	// Tokens are the notice's, as a message and as flat text, by encoding, plus one; 0: not counted yet.
+	Notice  string // the text that windows show
+	// Tokens are the notice's tokens plus one, as a message and as flat text, by encoding; 0 means not counted yet.
 	Tokens [2][2]atomic.Int64
 }
 
-// SummaryOf is a session as shown, and its head.
+// SummaryOf is a session in the form that clients see, and its head.
 type SummaryOf struct {
 	Session *Session
 	Head    *Head
@@ -176,8 +178,7 @@ func (svc *Service) ShowSummaries(ctx context.Context, tenant string, shown []Su
 	return nil
 }
 
-// ReadSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
-// and nothing is lost.
+// ReadSummary returns a version of a session's summary, or nil if it cannot be read. A window is then built without it.
 func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.Incarnation, version uint32) (
 	*Summary, error) {
 	it, err := svc.db.ReadItem(ctx, tenant, records.Summary.Key(sinc, version))
@@ -187,7 +188,7 @@ func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.I
 	return svc.ParseSummary(tenant, sinc, version, it), nil
 }
 
-// ParseSummary makes a version of a session's summary out of its record, or nil where that cannot be read.
+// ParseSummary decodes the record of a version of a session's summary. It returns nil if the record cannot be read.
 func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version uint32, it store.Item) *Summary {
 	r := new(SummaryRecord)
 	if it.Damaged || it.Value == nil || json.Unmarshal(it.Value, r) != nil {
@@ -195,22 +196,22 @@ func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version 
 			"session", sinc.String(), "version", version)
 		return nil
 	}
-	return r.shown(version)
+	return r.prepare(version)
 }
 
-// FileSummary is a session's running summary as a file keeps it. Whoever imports it makes it the session's first.
+// FileSummary is a session's running summary in a file. An import makes it the session's first version.
 type FileSummary struct {
 	Text  string    `json:"text"`
 	Turns [2]uint32 `json:"covers_turns"` // the first and the last
-	// Covers is how many of the file's first messages are behind the summary; Count those of them that it covers: all
-	// but delegations'.
+	// Covers is how many of the file's first messages the summary was made from. Count is how many of those it covers:
+	// all outside delegations.
 	Covers uint64 `json:"covers"`
 	Count  uint64 `json:"covers_messages"`
 	Model  string `json:"model,omitempty"`
 	Prompt string `json:"prompt,omitempty"`
 }
 
-// fileSummary is a session's summary as its file keeps it; nil where there is none, or none that can be read.
+// fileSummary returns a session's summary in the form of a file; nil if there is none or it cannot be read.
 func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*FileSummary, error) {
 	if h.Covered().Covers == 0 {
 		return nil, nil
@@ -224,7 +225,7 @@ func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*F
 	return f, nil
 }
 
-// file is a summary as a session that is being made takes it; nil where there is none.
+// file returns a summary in the form that a new session takes; nil if there is none.
 func (s *Summary) file() *FileSummary {
 	if s == nil {
 		return nil
@@ -233,7 +234,7 @@ func (s *Summary) file() *FileSummary {
 		Model: s.Model, Prompt: s.Prompt}
 }
 
-// put collects the write of the summary as the first of a session that is being made.
+// put collects the write that makes the summary the first one of a new session.
 func (f *FileSummary) put(t *records.Tx, h *Head) error {
 	if f == nil {
 		return nil
@@ -244,13 +245,13 @@ func (f *FileSummary) put(t *records.Tx, h *Head) error {
 	return t.PutJSON(records.Summary.Key(h.Incarnation, 1), rec)
 }
 
-// MaxSummaryText bounds a summary's text, in bytes: what is longer is no summary.
+// MaxSummaryText is the maximum length of a summary's text, in bytes. A longer text is refused as a summary.
 const MaxSummaryText = 64 << 10
 
-// covering is what a file's summary may cover of the turns seen so far.
+// covering counts what a file's summary may cover of the turns seen so far.
 type covering struct {
 	messages  uint64
-	countable uint64 // those behind the summary that belong to no delegation
+	countable uint64 // those in the summarised part that are outside delegations
 }
 
 func (c *covering) add(f *FileSummary, t *transcript.Turn) {
@@ -262,7 +263,7 @@ func (c *covering) add(f *FileSummary, t *transcript.Turn) {
 	}
 }
 
-// within holds a file's summary, if it has one, against all of the file's turns.
+// within checks a file's summary, if any, against all of the file's turns.
 func (f *FileSummary) within(c covering, h *transcript.History) error {
 	switch {
 	case f == nil:

@@ -15,29 +15,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// TurnRequest is what one run of an agent added. Agent and DelegationID are for messages that do not name their own.
+// TurnRequest is what one run of an agent added. Agent and DelegationID apply to messages that do not name their own.
 type TurnRequest struct {
-	SessionID    string  `json:"session_id,omitempty"` // default: dashboard; a new one is made
+	SessionID    string  `json:"session_id,omitempty"` // default: dashboard; created if it does not exist
 	Agent        string  `json:"agent,omitempty"`
 	DelegationID *string `json:"delegation_id,omitempty"`
 	Format       string  `json:"format,omitempty"` // of the messages
-	// DecisionID names the decision whose window the turn was made from. Messages may name their own.
+	// DecisionID names the decision whose window the model answered. Messages may name their own.
 	DecisionID string            `json:"decision_id,omitempty"`
 	Messages   []json.RawMessage `json:"messages"`
-	// Elements stand in place of Messages for a caller that has read them; nil: there are none.
+	// Elements replace Messages if the caller has already parsed them; otherwise nil.
 	Elements []*transcript.Element `json:"-"`
-	// Continues adds the messages to the session's newest turn, if it has one.
+	// Continues adds the messages to the session's newest turn, if there is one.
 	Continues bool `json:"continues,omitempty"`
-	// RewindTo supersedes all turns behind one first, in the same commit. IfRevision refuses where the session is at
-	// another revision.
+	// RewindTo supersedes all turns after the given one first, in the same commit. IfRevision makes the request fail if
+	// the session is at another revision.
 	RewindTo   *uint32 `json:"rewind_to,omitempty"`
 	IfRevision *uint64 `json:"if_revision,omitempty"`
-	Mode       string  `json:"mode,omitempty"` // repair notes or leaves out what else is refused
-	// Change is what the turn's request does to the middle of the session, in the same commit.
+	Mode       string  `json:"mode,omitempty"` // repair notes or leaves out what would otherwise be refused
+	// Change is what the request changes in the middle of the session, in the same commit.
 	Change *Change `json:"-"`
 }
 
-// TurnResponse acknowledges a committed turn.
+// TurnResponse describes a committed turn.
 type TurnResponse struct {
 	SessionID string         `json:"session_id"`
 	Turn      uint32         `json:"turn"`
@@ -45,7 +45,7 @@ type TurnResponse struct {
 	Tokens    uint64         `json:"tokens"`
 	Messages  []TurnMessage  `json:"messages"`
 	Skipped   []chat.Skipped `json:"skipped"`
-	// Superseded says what rewind_to took back; null: it was not asked for.
+	// Superseded is what rewind_to took back; null if it was not given.
 	Superseded *Superseded `json:"superseded,omitempty"`
 }
 
@@ -56,10 +56,10 @@ type TurnMessage struct {
 	Tokens uint32 `json:"tokens"`
 }
 
-// maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
+// maxTurnMessages is the maximum number of messages in one turn: its headers are one record, and it is one transaction.
 const maxTurnMessages = 4096
 
-// parse checks everything about a turn that does not depend on its session.
+// parse checks everything in a turn that does not depend on its session.
 func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 	if err := ident.CheckSession("session_id", req.SessionID); err != nil {
 		return nil, nil, err
@@ -109,10 +109,9 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 	return t, append(skipped, left...), err
 }
 
-// AppendTurn commits what one run of an agent added, whole or not at all. A turn of nothing but system messages
-// stores nothing and answers the session as it stands. It answers invalid_messages where a message cannot be read or a
-// result answers no call, empty_turn, turn_too_large, quota_exceeded, and what Rewind answers where turns are to be
-// superseded.
+// AppendTurn commits what one run of an agent added, whole or not at all. A turn that contains only system messages
+// stores nothing and returns the session unchanged. It returns invalid_messages if a message cannot be parsed or a
+// result answers no call, empty_turn, turn_too_large, quota_exceeded, and, with RewindTo, the errors of Rewind.
 func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.Once, projectID string,
 	req TurnRequest) (TurnResponse, error) {
 	if req.SessionID == "" {
@@ -148,15 +147,15 @@ func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.O
 	})
 }
 
-// Lock makes this process's writers to one session queue up.
+// Lock serializes this process's writers to one session.
 func (svc *Service) Lock(ctx context.Context, tenant, project, session string) (unlock func(), err error) {
 	return svc.db.Lock(ctx, tenant+"\x00"+project+"\x00"+session)
 }
 
-// Scope is that of an Idempotency-Key of a session: the same key with another session is another request.
+// Scope returns the scope of a session's Idempotency-Key: the same key in another session is another request.
 func Scope(project, session string) string { return project + "\x00" + session }
 
-// append collects the writes that add the turn to its session. It gives what had to be repaired.
+// append collects the writes that add the turn to its session. It returns what had to be repaired.
 func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req *TurnRequest, t *transcript.Turn) (
 	TurnResponse, []chat.Skipped, error) {
 	session := req.SessionID
@@ -225,14 +224,14 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	return out, repaired, svc.putSession(tx, p, session, h, open)
 }
 
-// putSession collects the writes that keep a session whose messages are written: its head, its open calls, and word
-// that it has messages to be indexed. The head must not be changed any more.
+// putSession collects the writes that update a session whose messages are written: its head, its open calls, and a job
+// that indexes its messages. The head must not be changed afterwards.
 func (svc *Service) putSession(t *records.Tx, p *project.Record, id string, h *Head, open *transcript.OpenCalls) (
 	err error) {
 	if h.OpenCalls, err = open.Put(t, p.Incarnation, id, h.OpenCalls); err != nil {
 		return err
 	}
-	if p.Recalls && h.Messages > 0 { // nothing is written in a project whose transcripts nobody searches
+	if p.Recalls && h.Messages > 0 { // nothing to do if the project's transcripts are not searched
 		t.Put(records.UnindexedJob.Key(p.Incarnation, h.Incarnation), UnindexedMark(h, id))
 	}
 	raw, err := json.Marshal(h)
@@ -244,15 +243,15 @@ func (svc *Service) putSession(t *records.Tx, p *project.Record, id string, h *H
 	return nil
 }
 
-// UnindexedMark says in a job that a session has messages to be indexed. It differs with every turn, so that who is
-// done with the session does not remove a later mark.
+// UnindexedMark returns the value of the job that indexes a session's messages. It differs for every turn, so that
+// whoever completes the job does not remove a later one.
 func UnindexedMark(h *Head, session string) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, h.Messages), session...)
 }
 
-// forAppend reads, in one round trip, all that an append builds on, and expects it unchanged. A session that
-// does not exist yet is a new one where one may be made, and else not_found. The record of open calls is read only where
-// the head says that there is one; they are written together, so that the head answers for both.
+// forAppend reads, in one round trip, everything that an append depends on, and expects it unchanged. If the session
+// does not exist, it returns a new one if makes is set, and not_found otherwise. The record of open calls is read only
+// if the head says that there is one; both are written together, so the head vouches for it.
 func (svc *Service) forAppend(t *records.Tx, c ident.Caller, projectID, session string, makes bool) (
 	*project.Record, *Head, *transcript.OpenCalls, error) {
 	last := svc.heads.Peek(headName(c.Tenant, projectID, session))

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// BenchmarkTurns commits durable turns of four messages, each writer to a session of its own, against a plain file
-// that the same number of writers append the same bytes to and sync together.
+// BenchmarkTurns commits durable turns of four messages, each writer to its own session. For comparison, the same
+// number of writers append the same bytes to a plain file and sync it together.
 func BenchmarkTurns(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(writers, "-writers"), func(b *testing.B) {
@@ -63,7 +63,7 @@ func BenchmarkTurns(b *testing.B) {
 	}
 }
 
-// weighed notes how many bytes one commit of the tenant's writes: the first since bytes was 0.
+// weighed records the size of the tenant's first commit since bytes was reset to 0.
 type weighed struct {
 	store.Store
 	bytes int

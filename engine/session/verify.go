@@ -12,18 +12,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks is what verify knows of a tenant's sessions. Heads come before jobs, those before messages, those before
-// projects, open calls and decisions.
+// Checks verifies a tenant's sessions. Records arrive in this order: heads, jobs, messages, projects, open calls,
+// decisions.
 type Checks struct {
 	Heads     map[ident.Incarnation]*headSeen
 	byName    map[string]*headSeen       // by the keys of their open calls
-	lostHeads map[string]bool            // damaged ones, by the keys of their open calls
-	swept     map[ident.Incarnation]bool // a job is to sweep them
-	headless  bool                       // a job is to look for messages of no session
-	now       *messagesSeen              // the session whose messages are coming
+	lostHeads map[string]bool            // damaged heads, by the keys of their open calls
+	swept     map[ident.Incarnation]bool // sessions that a job will sweep
+	headless  bool                       // a job will look for messages that belong to no session
+	now       *messagesSeen              // the session whose messages are being read
 }
 
-// NewChecks makes those of one tenant.
+// NewChecks returns the checks for one tenant.
 func NewChecks() *Checks {
 	return &Checks{Heads: map[ident.Incarnation]*headSeen{}, byName: map[string]*headSeen{},
 		lostHeads: map[string]bool{}, swept: map[ident.Incarnation]bool{}}
@@ -42,22 +42,22 @@ func (c *Checks) Checks() []verify.Check {
 	}
 }
 
-// headSeen is what a session's head promises.
+// headSeen is a session's head and what has been found of the session.
 type headSeen struct {
 	Head
 	Pinc    ident.Incarnation
 	Session string
-	calls   map[uint64]uint16 // the number of calls of messages that make some, where any may be open
-	came    bool              // its messages did
-	opened  bool              // its open calls did
+	calls   map[uint64]uint16 // the number of calls of each message that makes some, if any may be open
+	came    bool              // its messages were found
+	opened  bool              // its open calls were found
 }
 
-// At is a record of the session.
+// At returns the subject of a finding about a record of the session.
 func (h *headSeen) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
 	return s.At(kind, key).Of(h.Pinc, h.Session)
 }
 
-// Of is the record at hand, as one of this session.
+// Of returns the current record as one of this session.
 func (h *headSeen) Of(s *verify.Space) verify.Subject { return s.Of(h.Pinc, h.Session) }
 
 func (c *Checks) head(s *verify.Space, it store.Item) {
@@ -88,12 +88,12 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 	c.Heads[h.Incarnation], c.byName[name], s.InUse = h, h, true
 }
 
-// Missing tells whether a session is not there and nothing says why.
+// Missing reports whether a session does not exist and nothing explains why.
 func (c *Checks) Missing(session ident.Incarnation) bool {
 	return c.Heads[session] == nil && !c.Goes(session)
 }
 
-// Goes tells whether a session is to be swept, or may be one whose head is damaged.
+// Goes reports whether a session will be swept, or may be one whose head is damaged.
 func (c *Checks) Goes(session ident.Incarnation) bool {
 	return c.swept[session] || len(c.lostHeads) > 0
 }
@@ -103,16 +103,16 @@ func (c *Checks) job(s *verify.Space, it store.Item) {
 	c.swept[ident.Incarnation(it.Key[3:])] = true
 }
 
-// messagesSeen follows the records of one session's messages: all bodies, then all headers, then summaries.
+// messagesSeen verifies the records of one session's messages: all bodies, then all headers, then summaries.
 type messagesSeen struct {
 	transcript.Check
-	head       *headSeen // nil: there is none
+	head       *headSeen // nil if there is none
 	first      []byte    // key of the first record
 	count      int       // of records
-	summarised bool      // the summary that the head names came
+	summarised bool      // the summary that the head names was found
 }
 
-// messages gives the session that a record belongs to, or nil where it is of no session.
+// messages returns the session that a record belongs to, or nil if it belongs to none.
 func (c *Checks) messages(s *verify.Space, key []byte) *messagesSeen {
 	sinc := ident.Incarnation(key[2:])
 	if c.now == nil || c.now.Incarnation != sinc {
@@ -144,7 +144,7 @@ func (c *Checks) headers(s *verify.Space, it store.Item) {
 	}
 }
 
-// summary is one version of a session's running summary: the one that its head names, or one before it.
+// summary checks one version of a session's running summary: the one that its head names, or an older one.
 func (c *Checks) summary(s *verify.Space, it store.Item) {
 	m := c.messages(s, it.Key)
 	if m == nil {
@@ -153,7 +153,7 @@ func (c *Checks) summary(s *verify.Space, it store.Item) {
 	_, version, _ := records.Summary.Split(it.Key)
 	now := m.head.Covered()
 	m.summarised = m.summarised || version == now.Version
-	if version < now.Version || now.Covers == 0 { // kept for a while, for the sake of decisions
+	if version < now.Version || now.Covers == 0 { // kept for a while because decisions may use it
 		s.Expires(it.Key)
 	}
 	var rec SummaryRecord
@@ -174,7 +174,7 @@ func (c *Checks) summary(s *verify.Space, it store.Item) {
 	}
 }
 
-// endMessages holds what came of a session's messages against what its head promises.
+// endMessages compares what was found of a session's messages with its head.
 func (c *Checks) endMessages(s *verify.Space) {
 	m := c.now
 	if c.now = nil; m == nil {
@@ -196,7 +196,7 @@ func (c *Checks) endMessages(s *verify.Space) {
 	m.sums(s, key)
 }
 
-// sums holds a head's counts against what was counted.
+// sums compares a head's counts with what was counted.
 func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	h := m.head
 	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
@@ -210,7 +210,7 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 		h.At(s, records.Headers, key).Missing("the session has %d turns, its headers end with %d", h.Turns, turns)
 	}
 	h.calls = m.Calls
-	// Where anything was found about the session already, its tokens cannot be right.
+	// If anything was found about the session before, its tokens cannot be right.
 	told := func(f *verify.Finding) bool { return f.Pinc == h.Pinc && f.Session == h.Session }
 	switch {
 	case m.Lost || turns != h.Turns:
@@ -222,7 +222,7 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	}
 }
 
-// stray judges messages of no session: they must be about to go.
+// stray reports messages that belong to no session and that no job will remove.
 func (c *Checks) stray(s *verify.Space, m *messagesSeen) {
 	if c.swept[m.Incarnation] || s.Staged[m.Incarnation] {
 		return
@@ -265,7 +265,7 @@ func (c *Checks) openCalls(s *verify.Space, it store.Item) {
 	}
 }
 
-// Finish holds every head against what came of its session.
+// Finish compares every head with what was found of its session.
 func (c *Checks) Finish(s *verify.Space) {
 	c.endMessages(s)
 	inOrder := func(a, b ident.Incarnation) int { return bytes.Compare(a[:], b[:]) }

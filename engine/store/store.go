@@ -96,6 +96,8 @@ func Snapshot(ctx context.Context, s Store, fn func(tenant string, it Item) erro
 var (
 	// ErrNoSpace refuses a write because the disk is nearly full. Reads go on.
 	ErrNoSpace = errors.New("not enough free space to write safely")
+	// ErrNoDescriptors refuses a write because the process or the system has no file descriptor left. Nothing was written.
+	ErrNoDescriptors = errors.New("no file descriptor is left to write safely")
 	// ErrFailed refuses every write after a commit whose outcome is unknown, until the process is restarted.
 	ErrFailed = errors.New("store stopped writing after a commit of unknown outcome")
 	// ErrDamaged refuses every write because files of the store are damaged and acknowledged writes are lost, until

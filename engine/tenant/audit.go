@@ -11,18 +11,18 @@ import (
 // auditLife is how long audit entries are kept.
 const auditLife = 400 * 24 * time.Hour
 
-// AuditEntry says who changed what, and when.
+// AuditEntry records who changed what, and when.
 type AuditEntry struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	KeyID   string    `json:"key_id"` // empty where Mneme did it by itself
+	KeyID   string    `json:"key_id"` // empty if Mneme did it by itself
 	Role    string    `json:"role"`
-	Action  string    `json:"action"` // what.how, as policy.upload
+	Action  string    `json:"action"` // what.how, such as policy.upload
 	Subject string    `json:"subject"`
 	Detail  string    `json:"detail"`
 }
 
-// Audit adds an entry to the commit of the change that it tells of. An action is what.how, as policy.upload. Where
+// Audit adds an entry to the commit of the change that it describes. An action is what.how, such as policy.upload. If
 // Mneme acts by itself, the caller is the zero value.
 func Audit(t *records.Tx, c ident.Caller, action, subject, detail string) error {
 	var id [8]byte
@@ -34,8 +34,8 @@ func Audit(t *records.Tx, c ident.Caller, action, subject, detail string) error 
 	return t.PutJSON(key, entry)
 }
 
-// ListAudit pages through a tenant's audit entries, newest first. It answers key_narrowed where the key does not reach
-// the whole tenant.
+// ListAudit pages through a tenant's audit entries, newest first. It returns key_narrowed if the key does not reach the
+// whole tenant.
 func (svc *Service) ListAudit(ctx context.Context, c ident.Caller, page records.Page) (records.List[AuditEntry],
 	error) {
 	if err := c.WholeTenant(); err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// KeySpec asks for an API key.
+// KeySpec describes an API key to create.
 type KeySpec struct {
-	Name          string     `json:"name"` // at most 256 bytes, as PreferredName
+	Name          string     `json:"name"` // at most 256 bytes; like PreferredName
 	Role          string     `json:"role"` // tenant_admin, agent or reader
 	Agent         string     `json:"agent,omitempty"`
 	PreferredName string     `json:"preferred_name,omitempty"`
-	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil: all of the tenant
-	ExpiresAt     *time.Time `json:"expires_at,omitempty"` // nil: never
+	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil means the whole tenant
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"` // nil means never
 }
 
-// check refuses a spec that is wrong, or that would give a key that reaches further than the caller's own.
+// check returns an error if the spec is invalid or describes a key that reaches further than the caller's own.
 func (s *KeySpec) check(c ident.Caller, now time.Time) error {
 	if _, ok := ident.ParseRole(s.Role); !ok {
 		return fault.InvalidField("role", "invalid_value", "must be tenant_admin, agent or reader")
@@ -67,48 +67,49 @@ type Key struct {
 	KeySpec
 	CreatedAt time.Time  `json:"created_at"`
 	RotatedAt *time.Time `json:"rotated_at,omitempty"`
-	// LastUsedAt is to the minute or so; nil until the key is used. It is not part of the key's own record.
+	// LastUsedAt is accurate to about a minute; nil until the key is used. It is not stored in the key's own record.
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 }
 
-// KeyCreated carries a new secret, shown this once.
+// KeyCreated contains a new secret, which is shown only once.
 type KeyCreated struct {
 	ID  string `json:"id"`
 	Key string `json:"key"`
-	// PreviousValidUntil is when the secret that a rotation replaced stops working.
+	// PreviousValidUntil is when the secret replaced by a rotation stops working.
 	PreviousValidUntil *time.Time `json:"previous_valid_until,omitempty"`
 }
 
-// HoldsSecret keeps the key out of stored answers, which are sealed.
+// HoldsSecret marks the response as one that must be encrypted if it is stored.
 func (KeyCreated) HoldsSecret() {}
 
-// keyPrefix begins every API key, which reads mk_ID_SECRET_TENANT. Its id and its tenant are in clear, so that one read
-// in that tenant's own space decides. Only the SHA-256 of the whole is stored: the secret has 160 random bits, which
-// needs no slow hash.
+// keyPrefix begins every API key. The format is mk_ID_SECRET_TENANT. The id and the tenant are readable, so one read in
+// that tenant's space is enough. Only the SHA-256 of the whole key is stored: the secret has 160 random bits, so no
+// slow hash is needed.
 const keyPrefix = "mk_"
 
-// rotationOverlap is how long the secret before a rotation goes on working, so that clients can change over.
+// rotationOverlap is how long the previous secret keeps working after a rotation, so that clients can change over.
 const rotationOverlap = time.Hour
 
 // keyRecord is a stored API key.
 type keyRecord struct {
 	Key
 	Hash []byte `json:"hash"` // SHA-256 of what the client sends
-	// Tenant is the incarnation of the tenant that the key belongs to: a later tenant of the same name is another.
+	// Tenant is the incarnation of the key's tenant. A later tenant of the same name has another one.
 	Tenant ident.Incarnation `json:"tenant"`
-	// Previous is the hash before the last rotation, good until PreviousUntil.
+	// Previous is the hash before the last rotation, valid until PreviousUntil.
 	Previous      []byte     `json:"previous,omitempty"`
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 }
 
-// newToken makes the text of a key that its client sends, with a new secret in it.
+// newToken returns the text of a key, with a new secret, and its hash.
 func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
 	token = keyPrefix + id + "_" + svc.db.NewID("", 20) + "_" + tenant
 	sum := sha256.Sum256([]byte(token))
 	return token, sum[:]
 }
 
-// Authenticate tells who bears a token. It answers unknown_key, whether the key is unknown, wrong, expired or deleted.
+// Authenticate returns the caller that a token belongs to. It returns unknown_key if the key is unknown, wrong, expired
+// or deleted.
 func (svc *Service) Authenticate(ctx context.Context, token string) (ident.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	rest, ok := strings.CutPrefix(token, keyPrefix)
@@ -127,8 +128,8 @@ func (svc *Service) isRoot(sum [sha256.Size]byte) bool {
 	return svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1
 }
 
-// bearer tells who bears the key of a tenant whose secret has that digest. The operator's key is of no tenant. It
-// answers unknown_key.
+// bearer returns the caller that has the key of a tenant whose secret has the given digest. The operator's key belongs
+// to no tenant. It returns unknown_key.
 func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.Size]byte) (ident.Caller, error) {
 	if tenant == "" {
 		if !svc.isRoot(sum) {
@@ -157,7 +158,7 @@ func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.S
 		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
-// IsKey tells whether a text looks like a key of Mneme's, or is the operator's.
+// IsKey reports whether a text looks like one of Mneme's keys, or is the operator's key.
 func (svc *Service) IsKey(text string) bool {
 	if strings.HasPrefix(text, keyPrefix) {
 		return true
@@ -166,21 +167,21 @@ func (svc *Service) IsKey(text string) bool {
 	return svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1
 }
 
-// keyPattern finds a key within a longer text. Its id has 16 letters and its secret 32.
+// keyPattern finds a key within a longer text. The id has 16 letters and the secret 32.
 var keyPattern = regexp.MustCompile(keyPrefix + `[0-9a-z]{16}_[0-9a-z]{32}_`)
 
-// HoldsKey tells whether a text holds what may be a key of Mneme's, or the operator's.
+// HoldsKey reports whether a text contains what may be one of Mneme's keys, or the operator's key.
 func (svc *Service) HoldsKey(text string) bool {
 	return svc.IsKey(text) || keyPattern.MatchString(text) ||
 		svc.hasRoot && slices.ContainsFunc(strings.FieldsFunc(text, separates), svc.IsKey)
 }
 
-// separates tells of a letter whether it stands between values rather than in one.
+// separates reports whether a character separates values.
 func separates(r rune) bool { return strings.ContainsRune(" ,;=&", r) }
 
-// CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
-// required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key
-// does not reach.
+// CreateKey creates a key. Only the response contains its secret. It returns invalid_value, too_long, invalid_id,
+// required or out_of_range if the spec is invalid, and not_found if it names a project that the caller's own key does
+// not reach.
 func (svc *Service) CreateKey(ctx context.Context, c ident.Caller, once ident.Once, spec KeySpec) (KeyCreated,
 	error) {
 	if err := spec.check(c, svc.db.Now()); err != nil {
@@ -198,8 +199,8 @@ func (svc *Service) CreateKey(ctx context.Context, c ident.Caller, once ident.On
 	})
 }
 
-// RotateKey gives a key a new secret. The one before works for another hour; a second rotation ends it at once. It
-// answers not_found where there is no such key, or one that reaches further than the caller's own.
+// RotateKey gives a key a new secret. The previous one works for another hour; a second rotation ends it at once. It
+// returns not_found if there is no such key, or if it reaches further than the caller's own.
 func (svc *Service) RotateKey(ctx context.Context, c ident.Caller, once ident.Once, id string) (KeyCreated, error) {
 	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
 		rec, err := readKey(t, c, id)
@@ -213,12 +214,12 @@ func (svc *Service) RotateKey(ctx context.Context, c ident.Caller, once ident.On
 	})
 }
 
-// DeleteKey ends a key at once. It answers not_found as RotateKey does.
+// DeleteKey deletes a key, which stops working at once. It returns not_found like RotateKey.
 func (svc *Service) DeleteKey(ctx context.Context, c ident.Caller, id string) error {
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		_, err := readKey(t, c, id)
 		if errors.Is(err, records.ErrDamaged) && c.Projects == nil {
-			err = nil // a damaged key opens nothing, and may be removed without knowing what it reached
+			err = nil // a damaged key gives no access, and may be removed without knowing what it reached
 		}
 		t.Delete(records.APIKey.Key(id))
 		return struct{}{}, err
@@ -229,8 +230,8 @@ func (svc *Service) DeleteKey(ctx context.Context, c ident.Caller, id string) er
 	return svc.db.Commit(ctx, c.Tenant, store.Batch{Delete: [][]byte{records.KeyUse.Key(id)}})
 }
 
-// readKey reads a key to change it. One that reaches further than the caller's own counts as absent, because its secret
-// would widen the caller's reach.
+// readKey reads a key in order to change it. A key that reaches further than the caller's own is not found, because its
+// secret would extend what the caller can reach.
 func readKey(t *records.Tx, c ident.Caller, id string) (*keyRecord, error) {
 	if !ident.ValidID(id) {
 		return nil, fault.Errorf(fault.NotFound, "not_found", "no such key")
@@ -245,7 +246,7 @@ func readKey(t *records.Tx, c ident.Caller, id string) (*keyRecord, error) {
 	return rec, nil
 }
 
-// ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
+// ListKeys pages by id through the tenant's keys that reach no further than the caller's own, without secrets.
 func (svc *Service) ListKeys(ctx context.Context, c ident.Caller, page records.Page) (records.List[Key], error) {
 	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.APIKey.All(), page,
 		func(_ []byte, rec *keyRecord) (Key, bool) { return rec.Key, c.Covers(rec.Projects) })

@@ -10,10 +10,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// useFlush is how often at most the last use of a key is written. What is not written yet is lost with the process.
+// useFlush is the minimum time between two writes of a key's last use. A use that was not written yet is lost with the
+// process.
 const useFlush = time.Minute
 
-// keyUses knows when keys were last used. The zero value is ready.
+// keyUses records when keys were last used. The zero value is ready to use.
 type keyUses struct {
 	mu   sync.Mutex
 	last map[string]keyUse // by tenant/key
@@ -21,7 +22,7 @@ type keyUses struct {
 
 type keyUse struct{ used, written int64 } // ms since 1970
 
-// note notes a use and tells whether it is to be written now.
+// note records a use and reports whether it should be written now.
 func (u *keyUses) note(name string, now int64) (write bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -43,7 +44,7 @@ func (u *keyUses) of(name string) int64 {
 	return u.last[name].used
 }
 
-// noteUse notes that a key was used. A failure to write it is only logged, because it is no reason to refuse the
+// noteUse records that a key was used. If writing fails, it only logs the error: that is no reason to refuse the
 // request.
 func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Time) {
 	if !svc.keyUses.note(tenant+"/"+id, now.UnixMilli()) {
@@ -56,7 +57,7 @@ func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Tim
 	}
 }
 
-// fillUses sets LastUsedAt of each key. A use that this process has not written yet counts too.
+// fillUses sets LastUsedAt of each key, including uses that this process has not written yet.
 func (svc *Service) fillUses(ctx context.Context, tenant string, keys []Key) error {
 	if len(keys) == 0 {
 		return nil

@@ -28,7 +28,8 @@ func lastUse(k *enginetest.Kit, id string) *time.Time {
 	return nil
 }
 
-// A key tells when it was last used, at a price of one write a minute; a restart knows it to the minute.
+// A key shows when it was last used, at the cost of one write per minute. After a restart the time is accurate to a
+// minute.
 func TestKeysLastUse(t *testing.T) {
 	k := enginetest.New(t)
 	made, unused := k.MakeKey(tenant.KeySpec{Name: "a"}), k.MakeKey(tenant.KeySpec{Name: "b"})
@@ -83,7 +84,7 @@ func TestKeysLastUse(t *testing.T) {
 	}
 }
 
-// A key works up to the millisecond before it expires, and the secret before a rotation up to its end.
+// A key works until the millisecond before it expires, and the secret before a rotation until its end.
 func TestKeysEndAtTheInstant(t *testing.T) {
 	k := enginetest.New(t)
 	works := func(token string) bool {
@@ -121,11 +122,11 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 	}
 }
 
-// While a key is rotated, both of its last two secrets work at every moment, for everybody.
+// While a key is rotated, its last two secrets always work.
 func TestRotationHasNoGap(t *testing.T) {
 	k := enginetest.New(t)
 	made := k.MakeKey(tenant.KeySpec{})
-	var current atomic.Pointer[string] // the last secret that was given out
+	var current atomic.Pointer[string] // the latest secret
 	current.Store(&made.Key)
 	stop := make(chan struct{})
 	var users sync.WaitGroup
@@ -139,7 +140,7 @@ func TestRotationHasNoGap(t *testing.T) {
 				}
 				token := current.Load()
 				_, err := k.Tenants.Authenticate(t.Context(), *token)
-				// A secret that two rotations have overtaken meanwhile is rightly refused.
+				// A secret that has been rotated twice in the meantime is rightly refused.
 				if err != nil && token == current.Load() {
 					t.Error(err)
 					return

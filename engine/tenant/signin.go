@@ -15,18 +15,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A person signs in to the console with an API key, or with a link that somebody who has the key asked for. The browser
-// then holds a token of its own and never the key. The token may do what the key may, and ends with it.
+// A person signs in to the console with an API key, or with a link that was made with the key. The browser then holds
+// its own token and never the key. The token may do what the key may, and expires with it.
 const (
 	signInLife = 12 * time.Hour
-	// signInIdle is how long a browser may send nothing. Its last use is written once a useFlush, so that it may end
+	// signInIdle is how long a sign-in lasts without requests. Its last use is written once per useFlush, so it may end
 	// that much earlier.
 	signInIdle = 2 * time.Hour
 	linkLife   = time.Minute
 )
 
-// signInPrefix begins the token of a signed-in browser, linkPrefix that of a link. Both read PREFIX, secret, _, TENANT,
-// and the root key's name no tenant. The secret has 256 random bits, and the SHA-256 of the whole is stored.
+// signInPrefix begins the token of a signed-in browser, linkPrefix that of a link. The format of both is PREFIX,
+// secret, _, TENANT; the root key's tokens have no tenant. The secret has 256 random bits, and the SHA-256 of the whole
+// is stored.
 const (
 	signInPrefix = "ms_"
 	linkPrefix   = "ml_"
@@ -38,34 +39,34 @@ const rootKeyID = "root"
 // signIn is a stored sign-in.
 type signIn struct {
 	grant
-	UsedAt time.Time `json:"used_at"` // to a useFlush
+	UsedAt time.Time `json:"used_at"` // accurate to useFlush
 }
 
-// grant says by which key a browser may sign in or has signed in, and until when. It is what is stored of a link.
+// grant says with which key a browser may sign in or has signed in, and until when. It is the stored form of a link.
 type grant struct {
 	Key       string    `json:"key"`
 	Hash      []byte    `json:"hash"` // of the key's secret that was used: the grant ends when that secret does
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// SignedIn answers a sign-in. Token is for the browser's cookie.
+// SignedIn is the result of a sign-in. Token is for the browser's cookie.
 type SignedIn struct {
-	Tenant    string    `json:"tenant,omitempty"` // empty: the operator, who belongs to none
+	Tenant    string    `json:"tenant,omitempty"` // empty for the operator, who has no tenant
 	Role      string    `json:"role"`
 	KeyID     string    `json:"key_id"`
-	ExpiresAt time.Time `json:"expires_at"` // earlier where nothing is done in the console
+	ExpiresAt time.Time `json:"expires_at"` // earlier if the console is not used
 
 	Token  string       `json:"-"`
 	Caller ident.Caller `json:"-"`
 }
 
-// SignInLink signs one browser in, once.
+// SignInLink signs in one browser, once.
 type SignInLink struct {
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// spaceOf is the space that a token's record lies in.
+// spaceOf returns the space in which a token's record is stored.
 func spaceOf(tenant string) string {
 	if tenant == "" {
 		return records.SystemTenant
@@ -73,26 +74,27 @@ func spaceOf(tenant string) string {
 	return tenant
 }
 
-// digest takes a token of that prefix apart. ok is false where no such token is given out.
+// digest parses a token with the given prefix. ok is false if the token is malformed.
 func digest(prefix, token string) (tenant string, sum [32]byte, ok bool) {
 	rest, ok := strings.CutPrefix(token, prefix)
 	_, tenant, found := strings.Cut(rest, "_")
 	return tenant, sha256.Sum256([]byte(token)), ok && found && (tenant == "" || ident.ValidID(tenant))
 }
 
-// newGrantToken makes a token with a new secret in it.
+// newGrantToken returns a token with a new secret.
 func (svc *Service) newGrantToken(prefix, tenant string) (token string, sum [32]byte) {
 	token = prefix + svc.db.NewID("", 32) + "_" + tenant
 	return token, sha256.Sum256([]byte(token))
 }
 
-// in is the caller as one who changes the space of the key.
+// in returns the caller with the space of its key as the tenant.
 func in(c ident.Caller) ident.Caller {
 	c.Tenant = spaceOf(c.Tenant)
 	return c
 }
 
-// MakeSignInLink makes a link that signs one browser in with the key, once and within a minute. It answers unknown_key.
+// MakeSignInLink returns a link that signs in one browser with the key, once and within a minute. It returns
+// unknown_key.
 func (svc *Service) MakeSignInLink(ctx context.Context, key string) (SignInLink, error) {
 	c, err := svc.Authenticate(ctx, key)
 	if err != nil {
@@ -108,8 +110,8 @@ func (svc *Service) MakeSignInLink(ctx context.Context, key string) (SignInLink,
 	})
 }
 
-// SignIn signs a browser in with a key. The sign-in that the browser had before ends; it may be empty or unknown. SignIn
-// answers unknown_key.
+// SignIn signs in a browser with a key. It ends the browser's previous sign-in, whose token before may be empty or
+// unknown. It returns unknown_key.
 func (svc *Service) SignIn(ctx context.Context, key, before string) (SignedIn, error) {
 	c, err := svc.Authenticate(ctx, key)
 	if err != nil {
@@ -125,7 +127,7 @@ func (svc *Service) SignIn(ctx context.Context, key, before string) (SignedIn, e
 	return out, svc.SignOut(ctx, before)
 }
 
-// SignInByLink is SignIn with a link, which is used up. It answers link_ended.
+// SignInByLink is SignIn with a link, which can be used once. It returns link_ended.
 func (svc *Service) SignInByLink(ctx context.Context, link, before string) (SignedIn, error) {
 	tenant, sum, ok := digest(linkPrefix, link)
 	if !ok {
@@ -166,7 +168,7 @@ func errLinkEnded() error {
 		"`mneme console` prints another one", int(linkLife.Seconds()))
 }
 
-// signIn adds a sign-in to a change.
+// signIn adds a sign-in to a transaction.
 func (svc *Service) signIn(t *records.Tx, c ident.Caller, g grant) (SignedIn, error) {
 	token, sum := svc.newGrantToken(signInPrefix, c.Tenant)
 	g.ExpiresAt = t.Now.Add(signInLife)
@@ -183,7 +185,7 @@ func (svc *Service) signIn(t *records.Tx, c ident.Caller, g grant) (SignedIn, er
 	return out, Audit(t, c, "console.sign_in", c.KeyID, "")
 }
 
-// SignOut ends a sign-in. One that is unknown has ended already.
+// SignOut ends a sign-in. It does nothing if the sign-in is unknown.
 func (svc *Service) SignOut(ctx context.Context, token string) error {
 	tenant, sum, ok := digest(signInPrefix, token)
 	if !ok {
@@ -197,8 +199,8 @@ func (svc *Service) SignOut(ctx context.Context, token string) error {
 	return svc.db.Commit(ctx, space, store.Batch{Delete: [][]byte{key, records.Expiry.Key(rec.ExpiresAt, key)}})
 }
 
-// AuthenticateSignIn tells who is signed in. A use keeps the sign-in from ending for signInIdle; without one, as where a
-// stream only goes on, it is looked at alone. It answers sign_in_ended.
+// AuthenticateSignIn returns the caller who is signed in. With use, it also extends the sign-in by signInIdle; a stream
+// that merely continues does not. It returns sign_in_ended.
 func (svc *Service) AuthenticateSignIn(ctx context.Context, token string, use bool) (ident.Caller, error) {
 	tenant, sum, ok := digest(signInPrefix, token)
 	if !ok {
@@ -229,7 +231,7 @@ func (svc *Service) AuthenticateSignIn(ctx context.Context, token string, use bo
 	if err != nil {
 		return c, err
 	}
-	// The record is expected as it was, so that a use never brings back what was signed out meanwhile.
+	// The record is expected unchanged, so that a use never restores a sign-in that was ended in the meantime.
 	err = svc.db.Commit(ctx, space, store.Batch{Expect: []store.Expect{{Key: key, Value: bytes.Clone(it.Value)}},
 		Put: []store.Pair{{Key: key, Value: value}}})
 	if records.LostRace(err) != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// code is the code of an engine's error; "" where there is none.
+// code returns the code of an engine's error; "" if there is none.
 func code(t *testing.T, err error) string {
 	t.Helper()
 	known, ok := errors.AsType[*fault.Error](err)
@@ -46,13 +46,14 @@ func link(k *enginetest.Kit, key string) tenant.SignInLink {
 	return made
 }
 
-// A sign-in lasts while it is used, for twelve hours at most; two hours without a use end it. Looking at it is no use.
+// A sign-in lasts while it is used, for at most twelve hours, and ends after two hours without use. Checking it is not
+// a use.
 func TestSignInsEndByTheClock(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		every time.Duration // between two requests
 		use   bool
-		want  time.Duration // at which request it has ended; each of them is a multiple of every
+		want  time.Duration // at which request it has ended; a multiple of every
 	}{
 		{"used", time.Hour, true, 12 * time.Hour},
 		{"used just in time", 119 * time.Minute, true, 7 * 119 * time.Minute},
@@ -80,7 +81,7 @@ func TestSignInsEndByTheClock(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes no sign-in and no link last longer.
+// Setting the clock back does not extend a sign-in or a link.
 func TestSignInsAndTheClockSetBack(t *testing.T) {
 	k := enginetest.New(t)
 	key := k.MakeKey(tenant.KeySpec{Name: "a"}).Key
@@ -117,8 +118,8 @@ func TestSignInLinksEnd(t *testing.T) {
 	}
 }
 
-// A sign-in and a link end with the secret that they were made with, and never open what is made later under the same
-// name.
+// A sign-in and a link end with the secret that they were made with, and give no access to what is later made under the
+// same name.
 func TestSignInsEndWithTheirKey(t *testing.T) {
 	k := enginetest.New(t)
 	expires := k.Clock().Add(30 * time.Minute)
@@ -177,7 +178,7 @@ func (m *meanwhile) Commit(ctx context.Context, tenant string, b store.Batch) er
 	return m.Store.Commit(ctx, tenant, b)
 }
 
-// A use that is being noted while the browser signs out does not bring the sign-in back.
+// A use that is recorded while the browser signs out does not restore the sign-in.
 func TestSignedOutStaysSignedOut(t *testing.T) {
 	raw := &meanwhile{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -201,7 +202,7 @@ func TestSignedOutStaysSignedOut(t *testing.T) {
 	}
 }
 
-// What has ended is removed.
+// Ended sign-ins are removed.
 func TestSignInsLeaveNothing(t *testing.T) {
 	k := enginetest.New(t)
 	key := k.MakeKey(tenant.KeySpec{Name: "a"}).Key
@@ -242,7 +243,7 @@ func TestSignInsLeaveNothing(t *testing.T) {
 	}
 }
 
-// Two browsers that follow one link at the same time: the one that commits first is signed in.
+// If two browsers follow one link at the same time, only the one that commits first is signed in.
 func TestOneOfTwoFollowsALink(t *testing.T) {
 	raw := &meanwhile{Store: memstore.New()}
 	k := enginetest.Open(t, raw)

@@ -1,9 +1,9 @@
-// Package tenant keeps tenants: their records in the system space, and in each tenant's own space its keys, its audit
-// log and what it used. tenant.go has tenants, key.go the API keys that open them.
+// Package tenant manages tenants: their records in the system space and, in each tenant's own space, its keys, audit
+// log and usage. tenant.go manages tenants, and key.go the API keys.
 //
-// The hard idea is the tenant's incarnation, its mark: every change in a tenant expects the mark of the tenant that the
-// caller's key was made in (see records.Update), so that deleting the mark stops the tenant at once, and a later tenant
-// of the same name is another.
+// Each tenant's space contains a mark, which is the tenant's incarnation. Every change in a tenant expects the mark
+// that the caller's key was made under (see records.Update). Deleting the mark therefore stops the tenant at once, and
+// a later tenant of the same name is a different one.
 package tenant
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Service keeps tenants, their keys, their audit log and what they used. Safe for concurrent use.
+// Service manages tenants, their keys, audit logs and usage. It is safe for concurrent use.
 type Service struct {
 	db *records.DB
 
@@ -29,12 +29,12 @@ type Service struct {
 	keyUses keyUses
 }
 
-// New makes the room. The operator's key is root's; where it is empty, nobody is root.
+// New returns a Service. rootKey is the operator's key, whose bearer has the role root; if it is empty, nobody has.
 func New(db *records.DB, rootKey string) *Service {
 	return &Service{db: db, rootKey: sha256.Sum256([]byte(rootKey)), hasRoot: rootKey != ""}
 }
 
-// Spec asks for a tenant.
+// Spec describes a tenant to create.
 type Spec struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
@@ -47,36 +47,36 @@ type Tenant struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Created answers a Spec. AdminKey is shown this once.
+// Created is the result of creating a tenant. AdminKey is shown only once.
 type Created struct {
 	ID       string `json:"id"`
 	AdminKey string `json:"admin_key"`
 }
 
-// HoldsSecret keeps the admin key out of stored answers, which are sealed.
+// HoldsSecret marks the response as one that must be encrypted if it is stored.
 func (Created) HoldsSecret() {}
 
-// DefaultSpeaker is the preferred name of who bears a tenant's first key, and who speaks where nobody is named.
+// DefaultSpeaker is the preferred name of the bearer of a tenant's first key, and the name of speakers who have none.
 const DefaultSpeaker = "User"
 
-// record is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
+// record is stored in the system space. A deleted tenant keeps it, marked as deleted, until its space is swept.
 type record struct {
 	Tenant
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-// system is who changes what lies in the system space.
+// system is the caller that changes the system space.
 var system = ident.Caller{Tenant: records.SystemTenant, Role: ident.RoleRoot}
 
-// Exists tells whether a tenant can be worked in.
+// Exists reports whether a tenant exists and is not being deleted.
 func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
 	rec, err := records.Get[record](ctx, svc.db, records.SystemTenant, records.Tenant.Key(id))
 	return rec != nil && !rec.Deleting, err
 }
 
-// Create makes a tenant with an admin key. prepare makes what every tenant's space begins with; it may be called again
-// after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong,
-// and tenant_exists where a tenant of that id exists or is still being deleted.
+// Create creates a tenant with an admin key. prepare creates what every tenant's space begins with. It may be called
+// again after a crash or a lost race, and then finds what it created before. Create returns invalid_id if the id is
+// invalid, and tenant_exists if a tenant with that id exists or is still being deleted.
 func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prepare func(admin ident.Caller) error) (
 	Created, error) {
 	if err := ident.CheckID("id", spec.ID); err != nil {
@@ -96,8 +96,8 @@ func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prep
 		if admin.Incarnation, err = svc.mark(ctx, spec.ID); err != nil {
 			return Created{}, err
 		}
-		// The tenant's own space comes first: a crash before the record below leaves a key that nobody was told, and
-		// the next attempt succeeds.
+		// The tenant's own space is written first: a crash before the record below leaves only a key that nobody knows,
+		// and the next attempt succeeds.
 		if err := prepare(admin); err != nil {
 			return Created{}, err
 		}
@@ -119,7 +119,7 @@ func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prep
 	return out, err
 }
 
-// mark marks a tenant's space as that of a living tenant. Two requests for one new tenant share the mark.
+// mark marks a tenant's space as that of an existing tenant. Concurrent requests for one new tenant share the mark.
 func (svc *Service) mark(ctx context.Context, id string) (live ident.Incarnation, err error) {
 	key := records.Live.Key()
 	for {
@@ -145,7 +145,7 @@ func (svc *Service) List(ctx context.Context, page records.Page) (records.List[T
 		func(_ []byte, rec *record) (Tenant, bool) { return rec.Tenant, !rec.Deleting })
 }
 
-// Delete shuts a tenant at once and leaves a job that sweeps its space. It answers not_found where there is none.
+// Delete disables a tenant at once and leaves a job that sweeps its space. It returns not_found if there is none.
 func (svc *Service) Delete(ctx context.Context, id string) error {
 	_, err := records.Update(ctx, svc.db, system, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		rec, err := records.GetTx[record](t, records.Tenant.Key(id))
@@ -162,8 +162,8 @@ func (svc *Service) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// The tenant's mark and its keys go before the answer: no key works afterwards, and no request that is under way
-	// stores anything.
+	// The tenant's mark and its keys are deleted before the response: afterwards no key works, and no request that is
+	// under way stores anything.
 	if err := svc.db.Commit(ctx, id, store.Batch{Delete: [][]byte{records.Live.Key()}}); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (svc *Service) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Living reads a tenant's id out of its record; it is "" where the tenant is deleted.
+// Living returns the tenant's id in a stored record; "" if the tenant is deleted.
 func Living(stored []byte) (id string, err error) {
 	var rec record
 	if err := json.Unmarshal(stored, &rec); err != nil || rec.Deleting {

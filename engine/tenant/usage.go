@@ -12,13 +12,13 @@ import (
 // usageLife is how long the usage of a day is kept.
 const usageLife = 400 * 24 * time.Hour
 
-// UsageRecord is what is stored of one day.
+// UsageRecord is the stored usage of one day.
 type UsageRecord struct {
 	Summaries  SummaryUsage   `json:"summaries"`
 	Embeddings EmbeddingUsage `json:"embeddings,omitzero"`
 }
 
-// SummaryUsage counts the calls of the provider that makes summaries, and the tokens that it says it used.
+// SummaryUsage counts calls of the provider that writes summaries, and the tokens that it reported.
 type SummaryUsage struct {
 	Calls     int64 `json:"calls"`
 	Failures  int64 `json:"failures"`
@@ -26,7 +26,7 @@ type SummaryUsage struct {
 	TokensOut int64 `json:"tokens_out"`
 }
 
-// EmbeddingUsage counts the calls of the provider that makes vectors, and the tokens that it says it used.
+// EmbeddingUsage counts calls of the provider that computes vectors, and the tokens that it reported.
 type EmbeddingUsage struct {
 	Calls    int64 `json:"calls"`
 	Failures int64 `json:"failures"`
@@ -46,24 +46,24 @@ func (u *UsageRecord) add(o UsageRecord) {
 	u.Embeddings.Add(o.Embeddings)
 }
 
-// Usage is what a tenant used: in all the days that are kept, 400 of them, and day by day, newest first.
+// Usage is the usage of a tenant: the total of the 400 days that are kept, and day by day, newest first.
 type Usage struct {
 	UsageRecord
 	Days []UsageDay `json:"days"`
 }
 
-// UsageDay is what was used in one day, in UTC.
+// UsageDay is the usage of one day, in UTC.
 type UsageDay struct {
-	Date string `json:"date"` // as 2026-03-05
+	Date string `json:"date"` // such as 2026-03-05
 	UsageRecord
 }
 
-// Use adds to the tenant's usage of the day, in the commit of what used it.
+// Use adds to the tenant's usage of the day, in the commit of the work that caused it.
 func Use(t *records.Tx, u UsageRecord) error {
 	key := records.Usage.Key(records.Day(t.Now))
 	sum, err := records.GetTx[UsageRecord](t, key)
 	switch {
-	case errors.Is(err, records.ErrDamaged): // counting the day anew is better than failing what was paid for
+	case errors.Is(err, records.ErrDamaged): // starting the day's count again is better than failing work that was paid for
 		t.DB.Log.Error("a day's usage is damaged; it is counted anew", "tenant", t.Tenant)
 	case err != nil:
 		return err
@@ -76,7 +76,7 @@ func Use(t *records.Tx, u UsageRecord) error {
 	return t.PutJSON(key, u)
 }
 
-// Usage tells what the tenant used. It answers key_narrowed where the key does not reach the whole tenant.
+// Usage returns a tenant's usage. It returns key_narrowed if the key does not reach the whole tenant.
 func (svc *Service) Usage(ctx context.Context, c ident.Caller) (Usage, error) {
 	out := Usage{Days: []UsageDay{}}
 	if err := c.WholeTenant(); err != nil {

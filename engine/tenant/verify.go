@@ -10,20 +10,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks are those of tenants, which lie in the system space, and of a tenant's mark, keys, audit log and usage.
+// checks verifies tenants, which are in the system space, and a tenant's mark, keys, audit log and usage.
 type checks struct {
 	live     ident.Incarnation            // the tenant's mark
 	keys     map[string]ident.Incarnation // API key -> the tenant that it was made in
 	lostKeys bool                         // a key is damaged
-	swept    map[string]bool              // in the system space: tenants to sweep, until their records come
+	swept    map[string]bool              // in the system space: tenants to sweep whose records were not found yet
 }
 
-// NewChecks makes the checks of one tenant, or of the system space.
+// NewChecks returns the checks for one tenant, or for the system space.
 func NewChecks() verify.Room {
 	return &checks{keys: map[string]ident.Incarnation{}, swept: map[string]bool{}}
 }
 
-// Checks lists the kinds of the room.
+// Checks lists the kinds of records that are checked here.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.Audit, Record: verify.Expires[AuditEntry]},
@@ -57,7 +57,7 @@ func (c *checks) key(s *verify.Space, it store.Item) {
 	c.keys[id] = rec.Tenant
 }
 
-// keyUse takes when a key was used, which may outlive the key, because the key is removed first.
+// keyUse checks the last use of a key. It may outlive the key, which is removed first.
 func (c *checks) keyUse(s *verify.Space, it store.Item) {
 	id, _ := records.KeyUse.Split(it.Key)
 	s.Sized(it, 8, "a time")
@@ -71,7 +71,7 @@ func (c *checks) job(_ *verify.Space, it store.Item) {
 	c.swept[id] = true
 }
 
-// tenant notes a tenant even where its record cannot be read, because what is in its space would count as nobody's.
+// tenant notes a tenant even if its record cannot be read: otherwise its space would seem to belong to nobody.
 func (c *checks) tenant(s *verify.Space, it store.Item) {
 	id, _ := records.Tenant.Split(it.Key)
 	var rec record
@@ -89,10 +89,10 @@ func (c *checks) tenant(s *verify.Space, it store.Item) {
 	delete(c.swept, id)
 }
 
-// Finish holds keys against the mark, and jobs against tenants.
+// Finish compares keys with the mark, and jobs with tenants.
 func (c *checks) Finish(s *verify.Space) {
 	for id, made := range c.keys {
-		if made != c.live && c.live != (ident.Incarnation{}) { // Across tells of a mark that is lost
+		if made != c.live && c.live != (ident.Incarnation{}) { // Across reports a lost mark
 			s.At(records.APIKey, records.APIKey.Key(id)).Mismatch("key %q was made in another tenant of this name", id)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *checks) Finish(s *verify.Space) {
 	c.keys = nil
 }
 
-// Across finds a tenant without a mark.
+// Across finds tenants without a mark.
 func (c *checks) Across(s *verify.Space, _ verify.Room) {
 	if c.live == (ident.Incarnation{}) {
 		s.At(records.Live, records.Live.Key()).Missing("the tenant's mark is not there: no key of it works")

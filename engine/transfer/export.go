@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Exporting is a tenant's file on its way out.
+// Exporting is an export of a tenant's file.
 type Exporting struct {
 	Ctx     context.Context
 	Caller  ident.Caller
@@ -25,17 +25,17 @@ type Exporting struct {
 	line    bytes.Buffer
 }
 
-// MayExport answers key_narrowed where a caller may not have its tenant's file. It is asked before the first byte of
-// the file is written.
+// MayExport returns key_narrowed if a caller may not export its tenant. Call it before the first byte of the file is
+// written.
 func (svc *Service) MayExport(c ident.Caller) error { return c.WholeTenant() }
 
-// ExportFile writes a tenant's file of the parts, in their order. It answers key_narrowed.
+// ExportFile writes a tenant's file with the parts, in their order. It returns key_narrowed.
 func (svc *Service) ExportFile(ctx context.Context, c ident.Caller, w io.Writer, parts []Part) error {
 	if err := svc.MayExport(c); err != nil {
 		return err
 	}
 	x := &Exporting{Ctx: ctx, Caller: c, db: svc.db, to: w, sum: sha256.New(), records: map[string]int{}}
-	if err := x.write(fileHeader{exportVersion, c.Tenant, svc.db.Now()}); err != nil {
+	if err := x.write(fileHeader{exportVersion, store.Layout, c.Tenant, svc.db.Now()}); err != nil {
 		return err
 	}
 	for _, part := range parts {
@@ -52,7 +52,7 @@ func (x *Exporting) Put(record interface{ kind() string }) error {
 	return x.write(record)
 }
 
-// PutRaw writes one record of a type whose JSON is made already, in pieces.
+// PutRaw writes one record of a type, given as pieces of JSON.
 func (x *Exporting) PutRaw(kind string, pieces ...[]byte) error {
 	x.records[kind]++
 	x.line.Reset()
@@ -73,7 +73,7 @@ func (x *Exporting) write(record any) error {
 	return x.send()
 }
 
-// send writes the line at hand, which ends with a newline.
+// send writes the current line, which ends with a newline.
 func (x *Exporting) send() error {
 	if err := x.Ctx.Err(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (x *Exporting) send() error {
 	return err
 }
 
-// EachExported visits the JSON records of a range. Any that is damaged ends the export.
+// EachExported visits the JSON records of a range. A damaged record ends the export with an error.
 func EachExported[T any](x *Exporting, rng store.Range, visit func(*T) error) error {
 	for rec, err := range records.Each[T](x.Ctx, x.db, x.Caller.Tenant, rng) {
 		if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Bounds of a tenant's file, in bytes: of all of it, and of one line, which holds at most a turn.
+// Maximum sizes in bytes: of a tenant's file, and of one line, which contains at most a turn.
 const (
 	maxImport     = 64 << 30
 	maxImportLine = 192 << 20
 )
 
-// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": where a name is taken, nothing
-// is imported.
+// ImportSpec says how to import a tenant's file. OnConflict is empty or "fail": if a name is taken, nothing is
+// imported.
 type ImportSpec struct {
 	OnConflict string
 }
@@ -32,25 +32,25 @@ type ImportReport struct {
 	Records  map[string]int `json:"records"` // lines of the file, by type
 }
 
-// Importing is a tenant's file on its way in.
+// Importing is an import of a tenant's file.
 type Importing struct {
 	Ctx       context.Context
 	Caller    ident.Caller
-	Names     NameSet // of the things that were checked so far, each with its kind
+	Names     NameSet // of the things checked so far, each with its kind
 	db        *records.DB
 	parts     []Part
 	digest    [sha256.Size]byte
 	progress  ImportProgress
 	resumed   int            // lines that an earlier import of the file has stored
 	records   map[string]int // read so far, by type
-	conflicts int            // names that are taken
-	refusal   *fault.Error   // of the file, because of them; nil: there are none
+	conflicts int            // number of names that are taken
+	refusal   *fault.Error   // of the file, because of conflicts; nil if there are none
 }
 
-// ImportFile imports a tenant's file into its parts; done adds to the last commit. It answers key_narrowed,
-// invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict where a name is taken or another
-// request imports the same file, and, with the line in front of the detail, what a part or the frame refuses:
-// invalid_export, unknown_record, export_incomplete, checksum_mismatch, line_too_long.
+// ImportFile imports a tenant's file into its parts; done adds to the last commit. It returns key_narrowed,
+// invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict if a name is taken or another
+// request is importing the same file, and the errors of the parts and of the file format, with the line number in the
+// detail: invalid_export, unknown_record, export_incomplete, checksum_mismatch, line_too_long.
 func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.Once, spec ImportSpec, body io.Reader,
 	parts []Part, done func(*records.Tx, ImportReport) error) (ImportReport, error) {
 	if err := c.WholeTenant(); err != nil {
@@ -90,13 +90,13 @@ func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.O
 	})
 }
 
-// spool keeps a body on disk, so that it can be read twice, and gives its SHA-256.
+// spool writes a body to disk, so that it can be read twice, and returns its SHA-256.
 func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte, error) {
 	f, err := os.CreateTemp(svc.spoolDir, "import-*.ndjson")
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = os.Remove(f.Name()) // Where an open file can be removed, it is gone even after a crash.
+	_ = os.Remove(f.Name()) // if an open file can be removed, it disappears even after a crash
 	sum := sha256.New()
 	const piece = 1 << 20
 	for size := int64(0); ; {
@@ -123,7 +123,7 @@ func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte
 	return nil, nil, err
 }
 
-// room refuses to fill the disk that the store writes to.
+// room returns disk_full if the disk of the store is almost full.
 func (svc *Service) room() error {
 	if r, ok := svc.db.Store.(interface{ Room() error }); ok && r.Room() != nil {
 		return records.DiskFull()
@@ -131,10 +131,10 @@ func (svc *Service) room() error {
 	return nil
 }
 
-// Tx is a change for reading alone.
+// Tx returns a transaction for reading only.
 func (im *Importing) Tx() *records.Tx { return im.db.Begin(im.Ctx, im.Caller.Tenant) }
 
-// Claim notes the name of something in the file. It answers repeated for one that comes twice.
+// Claim records the name of something in the file. It returns repeated if the name occurs twice.
 func (im *Importing) Claim(kind string, name ...string) error {
 	if !im.Names.Add(append(name, kind)...) {
 		return fault.Errorf(fault.Invalid, "repeated", "%s %q comes twice", kind, name)
@@ -142,7 +142,7 @@ func (im *Importing) Claim(kind string, name ...string) error {
 	return nil
 }
 
-// Needs answers an error, unknown_project for one, where nothing of the kind and name came before in the file.
+// Needs returns an error, such as unknown_project, if nothing of this kind and name came earlier in the file.
 func (im *Importing) Needs(kind, name string) error {
 	if !im.Names.Has(name, kind) {
 		return fault.InvalidField(kind, "unknown_"+kind, "no %s %q comes before it in the file", kind, name)
@@ -150,7 +150,7 @@ func (im *Importing) Needs(kind, name string) error {
 	return nil
 }
 
-// Conflict notes that the name of something in the file is taken, unless this import has taken it.
+// Conflict records that the name of something in the file is taken, unless this import has taken it.
 func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
 	const named = 20
 	if line.Stored {
@@ -165,7 +165,7 @@ func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
 	}
 }
 
-// check goes through the whole file and stores nothing.
+// check reads the whole file and stores nothing.
 func (im *Importing) check(file io.ReadSeeker) error {
 	if err := im.each(file, false, Part.Check); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (im *Importing) check(file io.ReadSeeker) error {
 	return nil
 }
 
-// store goes through the file again and stores what it holds.
+// store reads the file again and stores its contents.
 func (im *Importing) store(file io.ReadSeeker) error {
 	err := im.each(file, true, Part.Store)
 	if err != nil {
@@ -194,8 +194,8 @@ func (im *Importing) store(file io.ReadSeeker) error {
 	return err
 }
 
-// Commit stores what do collects and, in the same commit, that the file is stored up to a line. do says how many things
-// of the kind it stores.
+// Commit stores what do collects and, in the same commit, that the file is stored up to a line. do returns how many
+// things of the kind it stores.
 func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, err error)) error {
 	next, err := records.Update(im.Ctx, im.db, im.Caller, ident.Once{}, func(t *records.Tx) (ImportProgress, error) {
 		next, err := im.progress.advance(t, im.digest, line)
@@ -217,16 +217,16 @@ func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, 
 	return err
 }
 
-// ImportProgress is the record of an import under way, by the file's SHA-256. It is there from the first commit to the
-// last, so that the same file, sent again, goes on where its import was broken off. It expires after a day. What the
-// import has stored is then in the way of the same file as anything else is.
+// ImportProgress is the record of an import in progress, keyed by the file's SHA-256. It exists from the first commit
+// to the last. If the same file is sent again, the import continues where it was interrupted. The record expires after
+// a day. After that, what the import has stored conflicts with the same file like anything else.
 type ImportProgress struct {
 	Lines    int            `json:"lines"` // all lines up to this one are stored
 	Imported map[string]int `json:"imported"`
 	Until    time.Time      `json:"until"`
 }
 
-// importProgress reads how far the import of a file is.
+// importProgress reads the progress of the import of a file.
 func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, err error) {
 	stored, err := records.GetTx[ImportProgress](t, records.Import.Key(digest))
 	if stored != nil {
@@ -238,8 +238,8 @@ func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, 
 	return p, err
 }
 
-// advance is the progress up to a line. It answers import_conflict where another request has moved the import on. The
-// first line's commit also writes when the record expires.
+// advance returns the progress up to a line. It returns import_conflict if another request has advanced the import. The
+// commit of the first line also sets when the record expires.
 func (p *ImportProgress) advance(t *records.Tx, digest [sha256.Size]byte, line int) (ImportProgress, error) {
 	next, err := importProgress(t, digest)
 	if err != nil {
@@ -257,7 +257,7 @@ func (p *ImportProgress) advance(t *records.Tx, digest [sha256.Size]byte, line i
 	return next, nil
 }
 
-// finish removes the record, because all is stored.
+// finish removes the record, because everything is stored.
 func (p *ImportProgress) finish(t *records.Tx, digest [sha256.Size]byte) error {
 	now, err := importProgress(t, digest)
 	if err == nil && now.Lines == p.Lines && p.Lines > 0 {

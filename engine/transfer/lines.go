@@ -19,12 +19,12 @@ import (
 type ImportLine struct {
 	Kind   string // its type
 	Number int    // the header is line 1
-	Stored bool   // an earlier import of the file, which was broken off, has stored it
-	Passed bool   // the line has been checked already
+	Stored bool   // stored by an earlier import of the file, which was interrupted
+	Passed bool   // already checked
 	raw    []byte
 }
 
-// Into decodes the line. It answers invalid_export for an unknown field or a wrong type.
+// Into decodes the line. It returns invalid_export for an unknown field or a wrong type.
 func (l *ImportLine) Into(v any) error {
 	dec := json.NewDecoder(bytes.NewReader(l.raw))
 	dec.DisallowUnknownFields()
@@ -34,11 +34,11 @@ func (l *ImportLine) Into(v any) error {
 	return nil
 }
 
-// Raw is the line's JSON, an object, until the next line is read.
+// Raw returns the line's JSON, an object. It is valid until the next line is read.
 func (l *ImportLine) Raw() []byte { return l.raw }
 
-// each goes through a file from its start: it has the part of each line do something with the line, and holds the whole
-// file against its last line. passed says that it went through the file before.
+// each reads a file from its start. It calls do for each line with the line's part, and compares the whole file with
+// its last line. passed means that the file was read before.
 func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Importing, *ImportLine) error) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 	}
 	im.records = map[string]int{}
 	in, sum := &lineReader{r: bufio.NewReaderSize(file, 1<<16)}, sha256.New()
-	var at Part // whose lines are coming; nil before the first
+	var at Part // the part whose lines are being read; nil before the first
 	for number := 1; ; number++ {
 		if err := im.Ctx.Err(); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 		line := &ImportLine{Number: number, raw: raw, Passed: passed,
 			Stored: number <= im.resumed}
 		if err == nil {
-			line.Kind, err = line.begin()
+			line.Kind, err = line.readType()
 		}
 		part, last := of[line.Kind], line.Kind == trailerType
 		if err == nil && number > 1 && part == nil && !last {
@@ -95,8 +95,8 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 	}
 }
 
-// begin reads the type of a line. The first line is the header, which has none.
-func (l *ImportLine) begin() (string, error) {
+// readType returns the type of a line. The first line is the header, which has none.
+func (l *ImportLine) readType() (string, error) {
 	if l.Number == 1 {
 		var h fileHeader
 		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {
@@ -106,7 +106,7 @@ func (l *ImportLine) begin() (string, error) {
 		return "", nil
 	}
 	if !l.Passed && !rawjson.Valid(l.raw) {
-		err := json.Unmarshal(l.raw, &FileLine{}) // which says what is wrong
+		err := json.Unmarshal(l.raw, &FileLine{}) // says what is wrong
 		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %v", err)
 	}
 	o, twice, ok := rawjson.ReadObject(bytes.TrimSpace(l.raw))
@@ -126,7 +126,7 @@ func (l *ImportLine) begin() (string, error) {
 	return kind, nil
 }
 
-// finish holds what was read against what the last line says. It answers checksum_mismatch.
+// finish compares what was read with the last line. It returns checksum_mismatch.
 func (im *Importing) finish(line *ImportLine, sum []byte) error {
 	var t fileTrailer
 	if err := line.Into(&t); err != nil {
@@ -142,7 +142,7 @@ func (im *Importing) finish(line *ImportLine, sum []byte) error {
 	return nil
 }
 
-// atLine puts the number of the line in front of an error's detail.
+// atLine adds the number of the line to the front of an error's detail.
 func atLine(number int, err error) error {
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -153,13 +153,13 @@ func atLine(number int, err error) error {
 	return &placed
 }
 
-// lineReader reads lines of at most maxImportLine bytes. A line is valid until the next.
+// lineReader reads lines of at most maxImportLine bytes. A line is valid until the next one is read.
 type lineReader struct {
 	r    *bufio.Reader
 	line []byte
 }
 
-// next gives a line with its line break, or io.EOF where no byte is left. It answers line_too_long.
+// next returns a line with its line break, or io.EOF if no byte is left. It returns line_too_long.
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {

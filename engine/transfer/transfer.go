@@ -1,14 +1,14 @@
-// Package transfer moves a tenant as a file: it writes one, and imports one into another tenant.
+// Package transfer exports a tenant to a file, and imports such a file into another tenant.
 //
-// A tenant's file is NDJSON: a header, one record a line, and a last line with counts and the SHA-256 of all bytes
-// before it. The API's keys, decisions and the audit log are not part of it, because secrets do not leave the server
-// and the others tell of this server alone.
+// A tenant's file is NDJSON: a header, one record per line, and a last line with counts and the SHA-256 of all bytes
+// before it. It does not contain API keys, which are secrets, nor decisions and the audit log, which describe this
+// server only.
 //
-// This package knows the frame of such a file. What the lines say is each room's own: it hands a Part, which exports,
-// checks and stores the lines of its types. The hard idea is that an import reads the file twice. The first time, all
-// of it is checked and nothing is stored, so that a fault in the last line leaves nothing behind. The second time, each
-// thing is stored in a commit that also notes how far the import is, so that the same file, sent again, goes on where
-// an import was broken off.
+// This package defines the format around the records. The records belong to other packages: each provides a Part, which
+// exports, checks and stores the lines of its types. An import reads the file twice. The first time, it checks
+// everything and stores nothing, so that an error in the last line leaves nothing behind. The second time, each thing
+// is stored in a commit that also records the progress of the import, so that an interrupted import continues when the
+// same file is sent again.
 package transfer
 
 import (
@@ -26,7 +26,8 @@ type Service struct {
 	spoolDir string
 }
 
-// New makes the room. Files on their way in are kept in spoolDir; where it is empty, in the system's folder for such.
+// New returns a Service. Files that are being imported are stored in spoolDir; if it is empty, in the system's
+// temporary directory.
 func New(db *records.DB, spoolDir string) *Service { return &Service{db: db, spoolDir: spoolDir} }
 
 const exportVersion = 1
@@ -34,18 +35,19 @@ const exportVersion = 1
 // fileHeader is the first line.
 type fileHeader struct {
 	Version int       `json:"mneme_export"`
+	Layout  int       `json:"layout"` // of the records that it was exported from; a file is read whatever that is
 	Tenant  string    `json:"tenant"`
 	At      time.Time `json:"created_at"`
 }
 
-// FileLine begins each line but the header.
+// FileLine is the common beginning of all lines except the header.
 type FileLine struct {
 	Type string `json:"type"`
 }
 
 func (l FileLine) kind() string { return l.Type }
 
-// fileTrailer is the last line. A file without it is not whole.
+// fileTrailer is the last line. A file without it is incomplete.
 type fileTrailer struct {
 	FileLine
 	Records map[string]int `json:"records"` // lines by type
@@ -54,34 +56,34 @@ type fileTrailer struct {
 
 const trailerType = "end"
 
-// Part is what one room has in a tenant's file. Lines of its types come to it in the order of the file: first each to
-// Check, and only when the whole file has passed each to Store. A part is made anew for each file and holds what it
-// knows of that file.
+// Part is one package's part of a tenant's file. It gets the lines of its types in the order of the file: first each is
+// passed to Check, and only when the whole file has been checked, each is passed to Store. A new Part is made for each
+// file and holds state about that file.
 type Part interface {
-	// Types are the types of the part's lines.
+	// Types returns the types of the part's lines.
 	Types() []string
-	// Export writes all that the part has.
+	// Export writes everything that the part has.
 	Export(x *Exporting) error
-	// Check holds a line against what must be. It notes with Conflict what is taken already.
+	// Check validates a line. It calls Conflict for names that are taken.
 	Check(im *Importing, line *ImportLine) error
-	// Fits asks the quota for all that was checked.
+	// Fits checks the quota for everything that was checked.
 	Fits(im *Importing) error
 	// Store stores a line, with Commit.
 	Store(im *Importing, line *ImportLine) error
-	// End comes, in both goes, when a run of the part's lines is over: nothing may be half begun.
+	// End is called, in both passes, at the end of a run of the part's lines: nothing may be incomplete.
 	End(im *Importing) error
-	// Abandon gives up what is half stored, because the import failed.
+	// Abandon removes what is half stored, because the import failed.
 	Abandon(ctx context.Context)
 }
 
-// SimplePart is a part without a quota of its own, of which no line is half of something.
+// SimplePart is a part without a quota, each of whose lines is complete by itself.
 type SimplePart struct{}
 
 func (SimplePart) Fits(*Importing) error   { return nil }
 func (SimplePart) End(*Importing) error    { return nil }
 func (SimplePart) Abandon(context.Context) {}
 
-// NameSet is a set of names that takes 16 bytes each, however long they are. A name may have several parts.
+// NameSet is a set of names that takes 16 bytes for each, whatever its length. A name may have several parts.
 type NameSet map[[16]byte]bool
 
 func nameSum(parts []string) [16]byte {
@@ -89,12 +91,12 @@ func nameSum(parts []string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Add adds a name and tells whether it is new.
+// Add adds a name and reports whether it is new.
 func (s NameSet) Add(parts ...string) bool {
 	n := len(s)
 	s[nameSum(parts)] = true
 	return len(s) > n
 }
 
-// Has tells whether a name is in the set.
+// Has reports whether a name is in the set.
 func (s NameSet) Has(parts ...string) bool { return s[nameSum(parts)] }

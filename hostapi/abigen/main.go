@@ -1,4 +1,4 @@
-// Command abigen prints the documentation of the policy ABI into the named file.
+// Command abigen writes the documentation of the policy ABI to the given file.
 package main
 
 import (

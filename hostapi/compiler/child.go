@@ -12,18 +12,18 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// Command is the word by which a program that calls Main knows that it was started as the child.
+// Command is the argument by which a program that calls Main knows that it was started as the child.
 const Command = "compile-module"
 
-// How a child ends. A Go program that crashes ends with 2.
+// Exit codes of a child. A Go program that crashes exits with 2.
 const (
 	exitDone    = 0
-	exitRefused = 1 // the module's fault
+	exitRefused = 1 // because of the module
 	exitCrashed = 2
-	exitUnable  = 3 // the machine's
+	exitUnable  = 3 // because of the machine
 )
 
-// childArgs is what the parent tells the child after Command.
+// childArgs is what the parent passes to the child after Command.
 type childArgs struct {
 	dir     string
 	memory  int64
@@ -45,8 +45,8 @@ func parseArgs(list []string) (a childArgs, err error) {
 	return a, errors.Join(errMemory, errSeconds)
 }
 
-// Main is the child's whole program: it limits itself, reads an admitted module from stdin, compiles it into the folder
-// that the arguments name, and returns the exit code. It writes an error to stderr, in one line.
+// Main is the child's whole program: it limits itself, reads an admitted module from stdin, compiles it into the
+// directory that the arguments name, and returns the exit code. It writes an error to stderr in one line.
 func Main(args []string, stdin io.Reader, stderr io.Writer) int {
 	a, err := parseArgs(args)
 	if err == nil {

@@ -1,6 +1,6 @@
-// Package compiler turns admitted modules into machine code without putting the server at risk. A module of a few
-// kilobytes can make an optimising compiler take minutes and gigabytes, and a compiler cannot be interrupted. So it
-// runs in a child process of the same program, which is killed when it takes too much. The machine code is kept on
+// Package compiler compiles admitted modules to machine code without putting the server at risk. A module of a few
+// kilobytes can make an optimising compiler take minutes and gigabytes, and a compiler cannot be interrupted. Therefore
+// it runs in a child process of the same program, which is killed when it takes too much. The machine code is kept on
 // disk; the server loads it within milliseconds, also after a restart.
 package compiler
 
@@ -20,33 +20,33 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Config is how machine code is made and run. Parent and child must agree on it.
+// Config returns how machine code is made and run. Parent and child must use the same.
 func Config() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false)
 }
 
 // Options of a Compiler. All but Dir must be set.
 type Options struct {
-	Dir     string        // where machine code is kept, for this process alone; empty: a folder of its own until Close
-	Command []string      // starts a child, which calls Main with the arguments that follow
-	Time    time.Duration // computing time of one child
-	Memory  int64         // bytes of one child
-	Bytes   int64         // machine code on disk
+	Dir     string        // for machine code of this process only; empty means a temporary directory, until Close
+	Command []string      // starts a child; the arguments of Main follow
+	Time    time.Duration // CPU time of one child
+	Memory  int64         // of one child, in bytes
+	Bytes   int64         // machine code on disk, in bytes
 }
 
-// Compiler makes machine code and keeps it. Safe for concurrent use.
+// Compiler makes machine code and keeps it. It is safe for concurrent use.
 type Compiler struct {
 	command []string
-	time    time.Duration // computing time of a child
-	wall    time.Duration // the same by the clock
+	time    time.Duration // CPU time of a child
+	wall    time.Duration // elapsed time of a child
 	memory  int64
-	own     string // a folder to remove at Close; empty: none
+	own     string // a directory to remove at Close; empty if none
 	disk    *disk
 	cache   wazero.CompilationCache
 	loading [256]sync.Mutex // by the module's digest, because the runtime must not load a module twice at once
 }
 
-// Open makes a compiler over a folder, which it makes where there is none.
+// Open returns a compiler with a directory, which it creates if it does not exist.
 func Open(o Options) (_ *Compiler, err error) {
 	if len(o.Command) == 0 {
 		return nil, errors.New("no command to compile with")
@@ -58,7 +58,7 @@ func Open(o Options) (_ *Compiler, err error) {
 		}
 		o.Dir = c.own
 	}
-	// The child works in another folder than this process.
+	// The child's working directory is another one.
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, errors.Join(err, c.removeOwn())
 	}
@@ -78,16 +78,16 @@ func (c *Compiler) removeOwn() error {
 	return os.RemoveAll(c.own)
 }
 
-// Close frees what the runtimes made with Cache share. They must be closed before.
+// Close frees what the runtimes with Cache share. They must be closed before.
 func (c *Compiler) Close(ctx context.Context) error {
 	return errors.Join(c.cache.Close(ctx), c.removeOwn())
 }
 
-// Cache is what a runtime must be made with for Load to work in it.
+// Cache returns the cache that a runtime must have for Load to work with it.
 func (c *Compiler) Cache() wazero.CompilationCache { return c.cache }
 
-// Compile makes the machine code of an admitted module and keeps it. The error is a *plan.Refusal where the module is
-// at fault.
+// Compile makes the machine code of an admitted module and keeps it. The error is a *plan.Refusal if the module is at
+// fault.
 func (c *Compiler) Compile(ctx context.Context, module []byte) error {
 	dir, err := c.disk.stage()
 	if err != nil {
@@ -103,16 +103,16 @@ func (c *Compiler) Compile(ctx context.Context, module []byte) error {
 // Code is machine code that was loaded into a runtime. Its file is kept until Close.
 type Code struct {
 	Module wazero.CompiledModule
-	Size   int64 // bytes
+	Size   int64 // in bytes
 
 	disk  *disk
-	entry *entry // nil: it has no file
+	entry *entry // nil if it has no file
 }
 
 // Close unloads the code. No instance of it may be running.
 func (c *Code) Close(ctx context.Context) error { return c.close(ctx, true) }
 
-// Discard is Close for code that is not wanted any more: its file goes too.
+// Discard is Close for code that is no longer wanted: its file is removed, too.
 func (c *Code) Discard(ctx context.Context) error { return c.close(ctx, false) }
 
 func (c *Code) close(ctx context.Context, useful bool) error {
@@ -125,7 +125,7 @@ func (c *Code) close(ctx context.Context, useful bool) error {
 // Has reports whether the machine code of a module is kept.
 func (c *Compiler) Has(module []byte) bool { return c.disk.has(sha256.Sum256(module)) }
 
-// Load gives a runtime the machine code of a module; nil where none is kept. It never compiles.
+// Load loads the machine code of a module into a runtime. It returns nil if there is none. It never compiles.
 func (c *Compiler) Load(ctx context.Context, r wazero.Runtime, module []byte) (*Code, error) {
 	sum := sha256.Sum256(module)
 	one := &c.loading[sum[0]]
@@ -146,8 +146,8 @@ func (c *Compiler) Load(ctx context.Context, r wazero.Runtime, module []byte) (*
 	return nil, &plan.Refusal{Check: CheckCompile, Detail: err.Error()}
 }
 
-// load finds a module in the runtime's cache, or fails with context.Canceled. The context is cancelled before: with two
-// workers the compiler checks the context before it begins, whereas reading the cache does not check it.
+// load finds a module in the runtime's cache, or fails with context.Canceled. The context is cancelled in advance: with
+// two workers, the compiler checks the context before it starts, whereas reading the cache does not check it.
 func load(ctx context.Context, r wazero.Runtime, module []byte) (_ wazero.CompiledModule, err error) {
 	defer func() {
 		if r := recover(); r != nil {

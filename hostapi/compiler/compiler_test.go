@@ -20,7 +20,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// TestMain lets this binary be its own child; package compilertest does it for other packages.
+// TestMain lets this binary be its own child; package compilertest does the same for other packages.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		syscall.Exit(Main(os.Args[2:], os.Stdin, os.Stderr))
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// kit is a compiler over a folder, and a runtime that loads what it made.
+// kit is a compiler with a directory, and a runtime that loads what it made.
 type kit struct {
 	*Compiler
 	t  *testing.T
@@ -55,7 +55,7 @@ func open(t *testing.T, o Options) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.wall = time.Hour // Beside busy tests a child gets less of the processor than the limit takes for granted.
+	c.wall = time.Hour // next to busy tests, a child gets less CPU time than the limit assumes
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, Config().WithCompilationCache(c.Cache()))
 	t.Cleanup(func() {
@@ -73,7 +73,7 @@ func (k *kit) mustCompile(module []byte) {
 	}
 }
 
-// has reports whether a module's code is kept, and that it runs.
+// has reports whether a module's code is kept, and checks that it runs.
 func (k *kit) has(module []byte) bool {
 	k.t.Helper()
 	c, err := k.Load(k.t.Context(), k.rt, module)
@@ -99,7 +99,7 @@ func (k *kit) has(module []byte) bool {
 	return true
 }
 
-// answer is a module whose f gives n.
+// answer returns a module whose function f returns n.
 func answer(n int32) []byte {
 	m := &Module{}
 	m.Export("f", wasm.KindFunc, m.Func(nil, Types{wasm.I32}, nil, I32Const(n)))
@@ -140,13 +140,13 @@ func TestLoadNeverCompiles(t *testing.T) {
 	if err := os.Rename(filepath.Join(k.disk.code, e.file), filepath.Join(k.disk.code, other)); err != nil {
 		t.Fatal(err)
 	}
-	e.file = other // whole, but under a name that the runtime does not ask for
+	e.file = other // complete, but under a name that the runtime does not look for
 	if k.has(answer(1)) || len(k.disk.entries) != 0 {
 		t.Error("an entry made for another processor was used or stays")
 	}
 }
 
-// only is the one entry.
+// only returns the only entry.
 func (k *kit) only() *entry {
 	k.t.Helper()
 	if len(k.disk.entries) != 1 {
@@ -164,7 +164,7 @@ func TestIllTypedIsRefused(t *testing.T) {
 	}
 }
 
-// bomb is what admission keeps away: all locals may change in every one of nested loops.
+// bomb is a module that admission refuses: all locals may change in each of the nested loops.
 func bomb(loops, locals int) []byte {
 	var code []byte
 	code = append(code, bytes.Repeat(Op(opcode.Loop, Void), loops)...)
@@ -182,7 +182,7 @@ func increment(local uint32) []byte {
 	return slices.Concat(Op(opcode.LocalGet, local), I32Const(1), Op(opcode.I32Add), Op(opcode.LocalSet, local))
 }
 
-// wide is a bomb of memory: every local is kept apart in every block.
+// wide is a module that needs a lot of memory: every local is stored separately in every block.
 func wide(locals, ifs int) []byte {
 	var code []byte
 	for i := range ifs {
@@ -207,7 +207,7 @@ func TestBombsAreKilled(t *testing.T) {
 	open(t, Options{Time: time.Second}).mustCompile(answer(1))
 }
 
-// Who gave up waiting does not leave a child at work.
+// If the caller gives up waiting, the child is stopped.
 func TestGivenUp(t *testing.T) {
 	k := open(t, Options{Time: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())

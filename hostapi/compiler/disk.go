@@ -14,19 +14,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Folders below the one that holds the cache. Beside them is the folder with the machine code, which the runtime makes
-// and names after its version, so that a new version begins with an empty one.
+// Directories below that of the cache. Next to them is the directory with the machine code. The runtime creates it and
+// names it after its version, so that a new version starts with an empty one.
 const (
-	indexFolder = "index" // a file per module, named after its digest: which file holds its code, and that file's sum
-	stageFolder = "stage" // a folder for each child that runs
+	indexFolder = "index" // a file per module, named after its digest: the name of the file with its code, and that file's checksum
+	stageFolder = "stage" // a directory for each running child
 )
 
 // digest is the SHA-256 of a module as it is compiled.
 type digest [sha256.Size]byte
 
 // disk keeps machine code in files, and removes the least recently used ones when they take more than limit bytes. The
-// runtime does not check all that it reads from a file (not where functions begin), so open compares each file with its
-// SHA-256 first.
+// runtime does not check everything that it reads from a file (not where functions begin), so open compares each file
+// with its SHA-256 first.
 type disk struct {
 	dir, code string
 	limit     int64
@@ -43,7 +43,7 @@ type entry struct {
 	file   string // name below disk.code
 	size   int64
 	sum    digest
-	users  int  // loads of it that are not closed; it stays as long as there are any
+	users  int  // open loads; the file is kept while there are any
 	gone   bool // no longer among the entries
 	place  *list.Element
 }
@@ -52,10 +52,10 @@ func (d *disk) indexFile(module digest) string {
 	return filepath.Join(d.dir, indexFolder, hex.EncodeToString(module[:]))
 }
 
-// stage makes a folder for a child to compile into.
+// stage creates a directory for a child to compile into.
 func (d *disk) stage() (string, error) { return os.MkdirTemp(filepath.Join(d.dir, stageFolder), "") }
 
-// keep takes over the one file that a child made in its folder.
+// keep takes over the one file that a child made in its directory.
 func (d *disk) keep(module digest, staged string) error {
 	folder := filepath.Join(staged, filepath.Base(d.code))
 	made, err := os.ReadDir(folder)
@@ -94,14 +94,14 @@ func (d *disk) keep(module digest, staged string) error {
 	return nil
 }
 
-// add notes an entry as the one used last.
+// add adds an entry as the most recently used one.
 func (d *disk) add(e *entry) {
 	d.entries[e.module] = e
 	e.place = d.newest.PushFront(e)
 	d.bytes += e.size
 }
 
-// evict removes the least recently used entries until the rest fits. Entries in use stay.
+// evict removes the least recently used entries until the rest fits. Entries in use are kept.
 func (d *disk) evict() {
 	for at := d.newest.Back(); at != nil && d.bytes > d.limit; {
 		e := at.Value.(*entry)
@@ -112,7 +112,7 @@ func (d *disk) evict() {
 	}
 }
 
-// remove forgets an entry. A file that cannot be removed now is found at the next start.
+// remove removes an entry. A file that cannot be removed now is found at the next start.
 func (d *disk) remove(e *entry) {
 	if e.gone {
 		return
@@ -131,7 +131,7 @@ func (d *disk) has(module digest) bool {
 	return d.entries[module] != nil
 }
 
-// open finds the code of a module, whole, and holds it until close; nil where there is none or it is damaged.
+// open finds the complete code of a module, and holds it until close; nil if there is none or it is damaged.
 func (d *disk) open(module digest) *entry {
 	d.mu.Lock()
 	e := d.entries[module]
@@ -151,7 +151,7 @@ func (d *disk) open(module digest) *entry {
 	return e
 }
 
-// close ends a use of an entry, and removes the entry where it turned out to be useless.
+// close ends a use of an entry, and removes the entry if it turned out to be useless.
 func (d *disk) close(e *entry, useful bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

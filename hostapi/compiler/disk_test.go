@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// reopen is what a restart does.
+// reopen does what a restart does.
 func (k *kit) reopen(o Options) *kit {
 	o.Dir = k.disk.dir
 	return open(k.t, o)
@@ -80,13 +80,13 @@ func TestTooMuchCodeIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever happened to the files, code is whole or gone, and the next compile makes it whole.
+// Whatever happens to the files, code is complete or missing, and the next compilation restores it.
 func TestDamage(t *testing.T) {
 	for name, damage := range map[string]func(code, index string) error{
 		"code cut":     func(code, _ string) error { return os.Truncate(code, 10) },
 		"code gone":    func(code, _ string) error { return os.Remove(code) },
 		"code changed": func(code, _ string) error { return change(code, -1) },
-		// no sum of the runtime's own covers it
+		// not covered by a checksum of the runtime
 		"offset":        func(code, _ string) error { return change(code, 20) },
 		"code a folder": func(code, _ string) error { _ = os.Remove(code); return os.Mkdir(code, 0o700) },
 		"index cut":     func(_, index string) error { return os.Truncate(index, 70) },
@@ -118,7 +118,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// change flips a bit; at is from the end where it is negative.
+// change flips a bit at an offset, which counts from the end if it is negative.
 func change(file string, at int) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -131,7 +131,7 @@ func change(file string, at int) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// Only what an entry names stays, and nobody else may write to the folder.
+// Only files that an entry names are kept, and nobody else may write to the directory.
 func TestFolderIsPutInOrder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

@@ -12,15 +12,15 @@ import (
 // niceness gives the server's own work priority over a compiler.
 const niceness = 10
 
-// limitSelf bounds this process until its end. The bound on time also ends a child whose parent is gone.
+// limitSelf limits this process until it ends. The time limit also ends a child whose parent is gone.
 func limitSelf(memory, seconds int64) error {
 	for _, l := range []struct {
 		resource  int
 		soft, max uint64
 	}{
-		// RLIMIT_DATA bounds memory that can be written to. Go reserves far more address space than it uses.
+		// RLIMIT_DATA limits writable memory. Go reserves far more address space than it uses.
 		{syscall.RLIMIT_DATA, uint64(memory), uint64(memory)},
-		// At the soft limit Go's runtime ends the process, and says why; at the other one the kernel kills it.
+		// At the soft limit, Go's runtime ends the process and says why; at the hard limit, the kernel kills it.
 		{syscall.RLIMIT_CPU, uint64(seconds), uint64(seconds) + 1},
 		{syscall.RLIMIT_CORE, 0, 0},
 	} {
@@ -32,20 +32,20 @@ func limitSelf(memory, seconds int64) error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness)
 }
 
-// ownGroup makes a command the head of a process group, which ends as a whole.
+// ownGroup makes a command the leader of a process group, which is killed as a whole.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// killed reports whether a process ended by the signal that a limit or ownGroup sends.
+// killed reports whether a process was ended by the signal that a limit or ownGroup sends.
 func killed(p *os.ProcessState) bool {
 	status, ok := p.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
 }
 
-// checkOwner refuses a folder that another user owns, because the machine code in it is run. It takes away the access
-// of others.
+// checkOwner refuses a directory that belongs to another user, because the machine code in it is executed. It removes
+// the permissions of others.
 func checkOwner(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Names of the checks that compiling is.
+// Names of the checks that compiling consists of.
 const (
 	CheckCompile = "compile"
 	checkTime    = "compile_ms"
@@ -20,11 +20,11 @@ const (
 	checkCode    = "machine_code_bytes"
 )
 
-// wallTimes times its computing time is what a child may take by the clock. A bomb meets the computing time first, unless
-// the machine is so busy that the child gets less than a tenth of a processor.
+// wallTimes is the ratio of a child's limits on elapsed time and on CPU time. A bomb reaches the limit on CPU time
+// first, unless the machine is so busy that the child gets less than a tenth of a processor.
 const wallTimes = 10
 
-// run compiles a module in a child, into a folder. The error is a *plan.Refusal where the module is at fault.
+// run compiles a module in a child, into a directory. The error is a *plan.Refusal if the module is at fault.
 func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	wall, cancel := context.WithTimeout(ctx, c.wall)
 	defer cancel()
@@ -33,7 +33,7 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	cmd := exec.CommandContext(wall, c.command[0], append(c.command[1:len(c.command):len(c.command)],
 		args.list()...)...)
 	cmd.Dir = dir
-	cmd.Env = []string{"GOMAXPROCS=1"} // one core at most, and none of the server's environment, which may hold keys
+	cmd.Env = []string{"GOMAXPROCS=1"} // at most one core, and none of the server's environment, which may contain keys
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(module), words
 	cmd.WaitDelay = time.Second
 	ownGroup(cmd)
@@ -48,7 +48,7 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	code := cmd.ProcessState.ExitCode()
 	switch {
 	case words.says("SIGXCPU"), killed(cmd.ProcessState) && used >= c.time*9/10:
-		used = max(used, c.time) // The kernel, whose clock for limits is coarser, found so much.
+		used = max(used, c.time) // the kernel, whose clock for limits is coarser, measured that much
 		fallthrough
 	case wall.Err() != nil:
 		return &plan.Refusal{Check: checkTime, Found: used.Milliseconds(), Limit: c.time.Milliseconds(),

@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// openDisk opens a folder. It keeps machine code that is complete and removes everything else.
+// openDisk opens a directory. It keeps machine code that is complete and removes everything else.
 func openDisk(dir string, limit int64) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func openDisk(dir string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// versionFolder is the name of the runtime's folder, found by letting the runtime make one.
+// versionFolder returns the name of the runtime's directory, found by letting the runtime create one.
 func versionFolder(dir string) (_ string, err error) {
 	probe, err := os.MkdirTemp(dir, "version-")
 	if err != nil {
@@ -134,7 +134,7 @@ func (d *disk) readEntry(name string) (_ *entry, used time.Time, err error) {
 	return e, index.ModTime(), nil
 }
 
-// parseDigest reads a digest in lower case hexadecimal.
+// parseDigest parses a digest in lower case hexadecimal.
 func parseDigest(d *digest, text string) error {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(d) || text != strings.ToLower(text) {

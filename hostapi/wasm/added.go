@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// The functions that rewriting adds to a module.
+// This file contains the functions that rewriting adds to a module.
 
 // emitAdded writes the added functions, in the order of their indices.
 func (rw *rewriter) emitAdded() {
@@ -26,7 +26,7 @@ func refillType() FuncType { return FuncType{} }
 
 func lengthType() FuncType { return FuncType{Params: []ValueType{I32}, Results: []ValueType{I32}} }
 
-// addedFunctions returns the types of the functions that were added.
+// addedFunctions returns the types of the added functions.
 func (rw *rewriter) addedFunctions() []byte {
 	out := binary.AppendUvarint(nil, uint64(rw.typeIndex(refillType())))
 	if rw.usesLength {
@@ -38,8 +38,8 @@ func (rw *rewriter) addedFunctions() []byte {
 	return out
 }
 
-// emitRefill writes the function that fills the slice from the tank, and traps where the tank is empty or the calls are
-// nested too deep. It asks for YieldPages more of memory, because that instruction alone leaves the guest's code.
+// emitRefill writes the function that fills the slice from the tank, and traps if the tank is empty or the calls are
+// nested too deep. It requests YieldPages more memory, because only that instruction leaves the guest's code.
 func (rw *rewriter) emitRefill() {
 	const want = 0 // a local: first what the slice lacks, then what it gets
 	out := append(rw.scratch[:0], 1, 1, byte(I64))
@@ -69,8 +69,8 @@ func (rw *rewriter) emitRefill() {
 	rw.count++
 }
 
-// emitLength writes the function that charges a bulk operation: it takes the length and gives it back, so that a call
-// of it fits right before the operation.
+// emitLength writes the function that charges a bulk operation: it takes the length and returns it, so that a call of
+// it fits right before the operation.
 func (rw *rewriter) emitLength() {
 	out := append(rw.scratch[:0], 0)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)

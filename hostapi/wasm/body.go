@@ -2,13 +2,13 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// patchKind says what the rewriter changes at one place of a body.
+// patchKind says what the rewriter changes at one position of a body.
 type patchKind uint8
 
 const (
 	patchCharge patchKind = iota // insert a charge of arg
 	patchLength                  // insert a charge by the length on top of the stack
-	patchReturn                  // put a branch to the outermost block in place of the return; arg is its depth
+	patchReturn                  // replace the return by a branch to the outermost block; arg is its depth
 	patchStore                   // mark the cards of a store
 	patchBulk                    // insert a charge by the length on top of the stack, and mark the cards of the range
 )
@@ -23,32 +23,32 @@ type patch struct {
 type body struct {
 	typ     FuncType
 	locals  []byte // unchanged
-	local   int    // the first index behind parameters and locals
-	code    []byte // with its end instruction
-	cost    int    // fuel of the dearest path outside of loops
-	leaf    bool   // it calls imported functions only
-	writes  bool   // it writes into memory
+	local   int    // the first index after parameters and locals
+	code    []byte // including its end instruction
+	cost    int    // fuel of the most expensive path outside of loops
+	leaf    bool   // it calls only imported functions
+	writes  bool   // it writes to memory
 	patches []patch
 }
 
-// frame is one open block. The function's body is one, too.
+// frame is an open block. The function's body is one, too.
 type frame struct {
 	op              byte
 	height          int // operands below the block's own
 	params, results int
-	dead            bool // the code at this point cannot be reached
+	dead            bool // the current code of the block is unreachable
 	path            pathFrame
 	work            workFrame
 }
 
-// walker reads the body of each function once. It refuses what is malformed and follows the depth of the operand stack;
-// path adds up the fuel of running the function, and work the cost of compiling it. The walker checks no types, because
-// the compiler does.
+// walker reads the body of each function once. It refuses malformed code and tracks the depth of the operand stack;
+// path adds up the fuel of running the function, and work the cost of compiling it. The walker does not check types,
+// because the compiler does.
 type walker struct {
 	mod      *module
 	r        reader
 	body     body
-	locals   int // with parameters
+	locals   int // including parameters
 	loopNest int // the deepest so far
 	frames   []frame
 	height   int
@@ -161,7 +161,7 @@ func (w *walker) plain(op byte, info opcode.Info, at int) {
 	w.apply(int(info.Pops), int(info.Pushes))
 }
 
-// misc reads an instruction behind the prefix. Its opcode is a number that may be padded, but no toolchain does.
+// misc reads an instruction after the prefix. Its opcode is a number that may be padded, but no toolchain does that.
 func (w *walker) misc(at int) {
 	op := w.r.byte()
 	if op == opcode.MiscTableGrow {

@@ -9,7 +9,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// Modules of a few kilobytes that keep an optimising compiler busy for seconds to hours, each by a way of its own.
+// Modules of a few kilobytes that keep an optimising compiler busy for seconds to hours, each in its own way.
 func TestCompileBombs(t *testing.T) {
 	i32s := func(n int) Types { return slices.Repeat(Types{wasm.I32}, n) }
 	increment := func(local uint32) []byte {
@@ -84,7 +84,8 @@ func TestCompileBombs(t *testing.T) {
 	}
 }
 
-// What does not add up for the compiler is not counted: ways that forget, dead code, calls in modules with few globals.
+// What does not add up for the compiler is not counted: joins that discard knowledge, dead code, calls in modules with
+// few globals.
 func TestNoBomb(t *testing.T) {
 	meet := slices.Concat(Op(opcode.Block, Void), Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0), Op(opcode.End))
 	load := slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.I32Load, 2, 0), Op(opcode.Drop))

@@ -6,14 +6,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// Cards. A host puts back after each call what a guest has written, and most of a memory was not. So each store sets
-// the bit of its card in a global first. The bits are no part of what a module can see, and marking is no part of its
-// fuel: the price of a store covers it.
+// Cards. After each call the host restores what a guest has written, and most of a memory was not written. So each
+// store first sets the bit of its card in a global. The module cannot see the bits, and marking is not charged as fuel:
+// the price of a store covers it.
 
-// mostMarked is the code, in bytes, of the longest module that marks its cards.
+// mostMarked is the code size of the largest module that marks its cards, in bytes.
 const mostMarked = 32 << 10
 
-// Locals that a function which writes gets behind its own.
+// Locals that are added to a function that writes, after its own.
 const (
 	localAddress = iota
 	localWord    // a value that is stored, or the second operand of a bulk operation
@@ -37,7 +37,7 @@ func local(out []byte, op byte, b *body, which int) []byte {
 	return appendIndexed(out, op, uint32(b.local+which))
 }
 
-// markStore goes before a store, whose address and value are on the stack.
+// markStore writes the code before a store, whose address and value are on the stack.
 func (rw *rewriter) markStore(out []byte, b *body, store []byte) []byte {
 	value := valueOf(store[0])
 	_, n := binary.Uvarint(store[1:]) // the alignment
@@ -48,7 +48,7 @@ func (rw *rewriter) markStore(out []byte, b *body, store []byte) []byte {
 	out = appendIndexed(out, opcode.GlobalGet, rw.cards)
 	out = append(out, opcode.I64Const, 1)
 	out = local(out, opcode.LocalGet, b, localAddress)
-	if offset != 0 { // a sum that does not fit 32 bits is beyond any memory, and the store traps
+	if offset != 0 { // if the sum does not fit into 32 bits, it is beyond any memory, and the store traps
 		out = opcode.AppendSigned(append(out, opcode.I32Const), int64(int32(uint32(offset))))
 		out = append(out, opcode.I32Add)
 	}
@@ -57,7 +57,7 @@ func (rw *rewriter) markStore(out []byte, b *body, store []byte) []byte {
 	return local(out, opcode.LocalGet, b, value)
 }
 
-// valueOf is the local for what a store writes.
+// valueOf returns the local for what a store writes.
 func valueOf(store byte) int {
 	switch {
 	case store == opcode.F32Store:
@@ -70,7 +70,8 @@ func valueOf(store byte) int {
 	return localWord
 }
 
-// markRange goes before an operation that writes a range. On the stack are its address, another operand and its length.
+// markRange writes the code before an operation that writes a range. On the stack are its address, another operand and
+// its length.
 func (rw *rewriter) markRange(out []byte, b *body) []byte {
 	if !rw.marks {
 		return out
@@ -88,9 +89,9 @@ func (rw *rewriter) markRange(out []byte, b *body) []byte {
 
 func markType() FuncType { return FuncType{Params: []ValueType{I32, I32}} }
 
-// emitMark writes the function that marks the cards of a range by its address and length, as CardsOf does.
+// emitMark writes the function that marks the cards of a range, given by its address and length, like CardsOf.
 func (rw *rewriter) emitMark() {
-	const address, length, more = 0, 1, 2 // more is a local: how many cards there are behind the first
+	const address, length, more = 0, 1, 2 // more is a local: how many cards follow the first
 	out := append(rw.scratch[:0], 1, 1, byte(I32))
 	out = append(out, opcode.LocalGet, address, opcode.LocalGet, length, opcode.I32Add, opcode.I32Const, cardShift,
 		opcode.I32ShrU, opcode.LocalGet, address, opcode.I32Const, cardShift, opcode.I32ShrU, opcode.I32Sub,

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// Every byte that a guest changes is of a card that it has marked, whatever program wrote it.
+// Every byte that a guest changes belongs to a card that it has marked, whatever the program.
 func TestCardsOfRandomPrograms(t *testing.T) {
 	list := engines(t)
 	for seed := range uint64(40) {
@@ -38,7 +38,7 @@ func TestCardsOfRandomPrograms(t *testing.T) {
 	}
 }
 
-// unmarked makes a call and says where a byte has changed although its card was not marked; empty: nowhere.
+// unmarked makes a call and returns where a byte has changed although its card was not marked; empty if nowhere.
 func (g *guest) unmarked(export string, args ...uint64) string {
 	memory, _ := g.mod.Memory().Read(0, g.mod.Memory().Size())
 	before := bytes.Clone(memory)
@@ -59,7 +59,7 @@ func (g *guest) unmarked(export string, args ...uint64) string {
 }
 
 // TestCampaignCards writes with every instruction that can, at and around the borders of cards and of memory. A single
-// store marks one card, and a range no more than it touches.
+// store marks one card, and a range marks only cards that it touches.
 func TestCampaignCards(t *testing.T) {
 	var m Module
 	m.Memory(5, 5) // more than there are cards for

@@ -2,7 +2,7 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// open enters a block whose parameters are on the stack already.
+// open enters a block whose parameters are already on the stack.
 func (w *walker) open(op byte, params, results int) {
 	w.frames = append(w.frames, frame{op: op, height: w.height - params, params: params, results: results})
 	f := &w.frames[len(w.frames)-1]
@@ -59,15 +59,15 @@ func (w *walker) otherwise() {
 	if f.op != opcode.If {
 		w.r.fail(checkFormat, "else without if")
 	}
-	w.settle(f)
+	w.checkResults(f)
 	w.path.otherwise(f)
 	w.work.otherwise(f)
 	f.op, f.dead = opcode.Else, false
 	w.height = f.height + f.params
 }
 
-// settle checks that a block ends with just its results on the stack.
-func (w *walker) settle(f *frame) {
+// checkResults checks that a block ends with exactly its results on the stack.
+func (w *walker) checkResults(f *frame) {
 	if w.height != f.height+f.results && (!f.dead || w.height > f.height+f.results) {
 		w.r.fail(checkFormat, "block leaves %d operands instead of %d", w.height-f.height, f.results)
 	}
@@ -76,7 +76,7 @@ func (w *walker) settle(f *frame) {
 
 func (w *walker) close() {
 	f := &w.frames[len(w.frames)-1]
-	w.settle(f)
+	w.checkResults(f)
 	if f.op == opcode.If && f.params != f.results {
 		w.r.fail(checkFormat, "if without else changes the stack")
 	}
@@ -86,7 +86,7 @@ func (w *walker) close() {
 	w.work.blocks(1, w.height, w.path.loops())
 }
 
-// target finds the block that a label means and notes a branch to it; nil where there is none.
+// target finds the block that a label refers to and records a branch to it; nil if there is none.
 func (w *walker) target(label uint32) *frame {
 	if int64(label) >= int64(len(w.frames)) {
 		w.r.fail(checkFormat, "label %d of %d", label, len(w.frames))
@@ -98,7 +98,7 @@ func (w *walker) target(label uint32) *frame {
 	return f
 }
 
-// arity is how many operands a branch to a block carries.
+// arity returns how many operands a branch to a block carries.
 func (f *frame) arity() int {
 	if f.op == opcode.Loop {
 		return f.params
@@ -139,7 +139,7 @@ func (w *walker) branchTable() {
 	w.die()
 }
 
-// die says that the rest of the block cannot be reached.
+// die marks the rest of the block as unreachable.
 func (w *walker) die() {
 	f := &w.frames[len(w.frames)-1]
 	f.dead, w.height = true, f.height

@@ -9,7 +9,7 @@ import (
 
 const plenty = 1 << 40
 
-// A rewritten module does what the original does, in both engines, and pays at least what it runs.
+// A rewritten module does what the original does, in both engines, and pays at least for what it runs.
 func TestRandomPrograms(t *testing.T) {
 	n := uint64(120)
 	if testing.Short() {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// module puts the sections together again, without the custom ones.
+// module assembles the sections again, without the custom ones.
 func (rw *rewriter) module() []byte {
 	m := rw.mod
 	out := make([]byte, 0, len(rw.code)+len(m.raw[secData])+len(m.raw[secElement])+4<<10)
@@ -35,7 +35,7 @@ func appendSection(out []byte, id byte, content []byte) []byte {
 	return append(out, content...)
 }
 
-// extend returns a vector with a larger count and items behind its own.
+// extend returns a vector with a larger count and items appended.
 func extend(raw []byte, added int, items []byte) []byte {
 	n := uint64(0)
 	if raw != nil {
@@ -64,9 +64,9 @@ func (rw *rewriter) functionSection() []byte {
 	return extend(rw.mod.raw[secFunction], rw.count-rw.own, rw.addedFunctions())
 }
 
-// memorySection writes the memory with a maximum: the module's own, if that is within the cap. Where the cap leaves room
-// for YieldPages, the maximum is the cap, and the host holds the module to its own: the engine would refuse a refill's
-// request at once where the maximum is lower, and the host would never see it.
+// memorySection writes the memory with a maximum: the module's own, if that is within the cap. If the cap leaves room
+// for YieldPages, the maximum is the cap, and the host enforces the module's own: with a lower maximum, the engine
+// would refuse a refill's request at once, and the host would never see it.
 func (rw *rewriter) memorySection() []byte {
 	mem := rw.mod.memory
 	if mem == nil {
@@ -87,7 +87,7 @@ func (rw *rewriter) memoryMax() uint32 {
 	return rw.pages
 }
 
-// globalSection adds tank, slice, depth and cards, all empty: a module cannot run before its host has set them.
+// globalSection adds tank, slice, depth and cards, all zero: a module cannot run before its host has set them.
 func (rw *rewriter) globalSection() []byte {
 	item := []byte{byte(I64), 1, opcode.I64Const, 0, opcode.End}
 	return extend(rw.mod.raw[secGlobal], 4, bytes.Repeat(item, 4))
@@ -116,7 +116,7 @@ func (rw *rewriter) exportSection() []byte {
 
 func globalExport(index int) string { return reserved + strconv.Itoa(index) }
 
-// info describes the module as its host will find it.
+// info describes the rewritten module.
 func (rw *rewriter) info() Info {
 	m := rw.mod
 	info := Info{

@@ -2,8 +2,8 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// CountEach rewrites a module so that every single instruction is charged right before it runs: the exact price of a
-// run, which the charges of whole regions must never fall below.
+// CountEach rewrites a module so that every single instruction is charged right before it runs: this is the exact price
+// of a run, which the charges of whole regions must never fall below.
 func CountEach(module []byte, lim Limits) ([]byte, error) {
 	m := &meter{bounds: lim.bounds()}
 	mod := parse(module, m)

@@ -28,7 +28,7 @@ func countdown(code ...[]byte) []byte {
 		Op(opcode.End))
 }
 
-// The prices of small functions, by hand: a change here changes what every policy is charged.
+// The prices of small functions, computed by hand: a change here changes what every policy is charged.
 func TestPrices(t *testing.T) {
 	maybeGrow := slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.If, Void),
 		I32Const(1), Op(opcode.MemoryGrow, 0), Op(opcode.Drop), Op(opcode.End))
@@ -192,7 +192,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// Depth counts the calls that are open, whichever way the others were left.
+// Depth counts the open calls, however the others were left.
 func TestDepth(t *testing.T) {
 	m := &Module{}
 	leaf := m.Func(nil, nil, nil)
@@ -215,7 +215,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A garbage collection does not wait for a guest, and a host that keeps a deadline can stop one.
+// A garbage collection does not wait for a guest, and a host can stop a guest at a deadline.
 func TestGuestYields(t *testing.T) {
 	m := &Module{}
 	m.Memory(1, 1)
@@ -224,7 +224,7 @@ func TestGuestYields(t *testing.T) {
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
 	defer rt.Close(ctx)
 	g := engine{"compiler", rt}.mustStart(t, prepare(t, m.Bytes()).Module)
-	const fuel = math.MaxInt64 // for some hundred years
+	const fuel = math.MaxInt64 // enough for some hundred years
 	g.set(wasm.TankExport, fuel)
 	g.set(wasm.DepthExport, 1)
 	ended := make(chan error)

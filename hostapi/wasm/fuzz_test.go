@@ -14,8 +14,8 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// FuzzPrepare feeds damaged modules: none may panic, and what is accepted must be the same module for the engine,
-// before and after: refused both times, or alike in everything it does.
+// FuzzPrepare uses damaged modules: none may panic, and what is accepted must be the same module for the engine, before
+// and after: refused both times, or equal in everything it does.
 func FuzzPrepare(f *testing.F) {
 	for seed := range uint64(8) {
 		module, _ := generate(seed)
@@ -39,7 +39,7 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// withoutCustom drops the custom sections, as Prepare does: the engine refuses some for what they say.
+// withoutCustom drops the custom sections, like Prepare: the engine refuses some because of their content.
 func withoutCustom(module []byte) []byte {
 	out := Header()
 	for rest := module[len(out):]; len(rest) > 0; {
@@ -111,7 +111,8 @@ func FuzzProgram(f *testing.F) {
 	})
 }
 
-// everyOpcode returns a module with every instruction that policies may use, in dead code, where any operands will do.
+// everyOpcode returns a module with every instruction that policies may use, in dead code, where any operands are
+// valid.
 func everyOpcode() []byte {
 	m := &Module{}
 	m.Memory(1, 1)
@@ -157,7 +158,7 @@ func everyOpcode() []byte {
 	return m.Bytes()
 }
 
-// The engine takes every instruction that is on the list, and reads it to the same end.
+// The engine accepts every instruction in the list, and reads it to the same end.
 func TestEveryOpcode(t *testing.T) {
 	module := everyOpcode()
 	p := prepare(t, module)
@@ -170,8 +171,8 @@ func TestEveryOpcode(t *testing.T) {
 	}
 }
 
-// The engine has no instruction within the list's ranges that the list lacks a shape for: random code that Prepare
-// accepts and random changes to it never make the two disagree.
+// The engine has no instruction within the list's ranges for which the list lacks a shape: for random code that Prepare
+// accepts, and random changes to it, the two never disagree.
 func TestDamagedPrograms(t *testing.T) {
 	n := 1500
 	if testing.Short() {

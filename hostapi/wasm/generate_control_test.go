@@ -64,7 +64,7 @@ func (p *program) bulk() {
 	}
 }
 
-// call calls a later function, directly or through the table, and keeps none of its results.
+// call calls a later function, directly or through the table, and drops its results.
 func (p *program) call() {
 	if p.fn+1 >= len(p.sigs) {
 		return
@@ -118,7 +118,7 @@ func (p *program) maybeLeave() {
 // block must leave.
 func (p *program) restart() {
 	if p.IntN(2) == 0 {
-		p.op(opcode.I32Add) // takes what is not there
+		p.op(opcode.I32Add) // takes operands that are not there
 		p.op(opcode.Drop)
 	}
 	for range p.labels[len(p.labels)-1].carries {
@@ -131,7 +131,7 @@ func (p *program) end() {
 	p.labels = p.labels[:len(p.labels)-1]
 }
 
-// block is a block of any type, its parameters and results included.
+// block is a block of any type, including parameters and results.
 func (p *program) block(nest int) {
 	params, results := p.types(2), p.types(3)
 	p.values(params)
@@ -178,7 +178,7 @@ func (p *program) table(nest int) {
 	}
 }
 
-// loop counts down in a parameter of its own, so that a branch to it is the next iteration.
+// loop counts down in its own parameter, so that a branch to it is the next iteration.
 func (p *program) loop(nest int) {
 	counter := Types{wasm.I32}
 	p.i32(int32(1 + p.IntN(5)))

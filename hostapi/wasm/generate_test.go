@@ -11,15 +11,15 @@ import (
 )
 
 // program generates valid modules whose runs end by themselves: loops count down, functions call only later ones, and
-// all of them together stop after so many steps, by a trap that the module raises itself.
+// all of them together stop after a number of steps, by a trap that the module itself causes.
 type program struct {
 	*rand.Rand
 	m       *Module
 	sigs    []wasm.FuncType
-	steps   uint32 // global that bounds the run
+	steps   uint32 // global that limits the run
 	global  uint32 // an i64
 	passive uint32
-	fn      int // function that is being written
+	fn      int // the function being written
 	locals  Types
 	labels  []label
 	size    int // instructions left to write in this function
@@ -80,7 +80,7 @@ func (p *program) misc(op byte, immediates ...uint32) {
 
 func (p *program) i32(v int32) { p.code = append(p.code, I32Const(v)...) }
 
-// step bounds the run.
+// step limits the run.
 func (p *program) step() {
 	p.op(opcode.GlobalGet, p.steps)
 	p.op(opcode.I32Eqz)
@@ -93,7 +93,7 @@ func (p *program) step() {
 	p.op(opcode.GlobalSet, p.steps)
 }
 
-// local returns a local of a type; false where there is none.
+// local returns a local of a type; false if there is none.
 func (p *program) local(t wasm.ValueType) (uint32, bool) {
 	at := p.IntN(len(p.locals))
 	for i := range p.locals {

@@ -70,7 +70,7 @@ func (g *guest) close() {
 	_ = g.compiled.Close(context.Background())
 }
 
-// Ways in which a call ends, besides returning and the engine's own traps.
+// Ways in which a call ends, other than returning and the engine's own traps.
 const (
 	outOfFuel = "fuel"
 	tooDeep   = "depth"
@@ -79,7 +79,7 @@ const (
 // outcome is everything that a call leaves behind and that a caller can see.
 type outcome struct {
 	results []uint64
-	stop    string // empty: it returned
+	stop    string // empty if it returned
 	state   string // memory and the module's own exported globals
 	spent   int64
 }
@@ -88,12 +88,12 @@ func (o outcome) String() string {
 	return fmt.Sprintf("results %x, stop %q, state %s, spent %d", o.results, o.stop, o.state, o.spent)
 }
 
-// same compares what a module may notice itself.
+// same compares what a module can notice itself.
 func (o outcome) same(p outcome) bool {
 	return fmt.Sprint(o.results, o.stop, o.state) == fmt.Sprint(p.results, p.stop, p.state)
 }
 
-// call runs an export with fuel and depth, where the module has them.
+// call runs an export with fuel and depth, if the module has them.
 func (g *guest) call(export string, fuel, depth int64, args ...uint64) outcome {
 	metered := g.mod.ExportedGlobal(wasm.TankExport) != nil
 	if metered {

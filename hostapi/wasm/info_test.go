@@ -77,7 +77,7 @@ func TestMemoryMaximum(t *testing.T) {
 	}
 }
 
-// What cannot be restored from outside is told.
+// What cannot be restored from outside is reported.
 func TestTraits(t *testing.T) {
 	three := times(3, I32Const(0))
 	tests := []struct {
@@ -119,7 +119,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// A host can put the globals of a guest back, exported by the guest or not.
+// A host can restore the globals of a guest, whether the guest exports them or not.
 func TestGlobalsCanBeRestored(t *testing.T) {
 	m := &Module{}
 	m.Memory(1, 1)

@@ -1,7 +1,7 @@
 package wasm
 
-// Limits bounds what a module may be before anything is compiled. The first group bounds what a module holds, the
-// second what compiling it may cost: a few kilobytes are enough to keep an optimising compiler busy for a minute.
+// Limits limits a module before anything is compiled. The first group limits what a module contains, the second what
+// compiling it may cost: a few kilobytes are enough to keep an optimising compiler busy for a minute.
 type Limits struct {
 	ModuleBytes    int // the whole file
 	Types          int // function types
@@ -17,7 +17,7 @@ type Limits struct {
 	Elements       int // element segments
 	DataSegments   int
 	BodyBytes      int // one function
-	Locals         int // one function, with its parameters
+	Locals         int // of one function, including its parameters
 	Operands       int // depth of one function's operand stack
 	BlockNest      int
 	LoopNest       int
@@ -30,10 +30,10 @@ type Limits struct {
 	GlobalsByCalls int // sum over calls of the mutable globals, which are loaded again after each
 }
 
-// DefaultLimits returns limits that real policies stay well below. The largest seen, stock Go with encoding/json, has
-// 3.2 MB, 2,100 functions of up to 29 KB and 21 locals, 36,000 data segments, 74,000 branch targets, 117,000 memory
-// accesses, and sums of 1.6 M locals, 170,000 addresses, 31,000 lookups and 150,000 globals. What just reaches one of
-// the limits on the cost of compiling compiles in 0.2 to 3 seconds.
+// DefaultLimits returns limits that real policies stay well below. The largest one seen, stock Go with encoding/json,
+// has 3.2 MB, 2,100 functions of up to 29 KB and 21 locals, 36,000 data segments, 74,000 branch targets, 117,000 memory
+// accesses, and sums of 1.6 M locals, 170,000 addresses, 31,000 lookups and 150,000 globals. A module that just reaches
+// one of the limits on the cost of compiling compiles in 0.2 to 3 seconds.
 func DefaultLimits() Limits {
 	return Limits{
 		ModuleBytes:    4 << 20,
@@ -64,7 +64,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// quantity is one thing that is counted against a limit.
+// quantity is something that is counted against a limit.
 type quantity int
 
 const (

@@ -1,7 +1,7 @@
 package wasm
 
-// Manifest gives the manifest of a module without looking at the rest of it; nil where it has none. It answers an error
-// for bytes that are no module.
+// Manifest returns the manifest of a module without checking the rest of it; nil if it has none. It returns an error if
+// code is not a module.
 func Manifest(code []byte) ([]byte, error) {
 	m := &module{meter: new(meter)}
 	m.split(code)

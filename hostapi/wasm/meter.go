@@ -2,7 +2,7 @@ package wasm
 
 import "fmt"
 
-// meter holds what was found so far against the limits, and the first refusal, which sticks.
+// meter compares what has been found with the limits. It keeps the first refusal.
 type meter struct {
 	bounds [quantities]bound
 	found  [quantities]int
@@ -17,7 +17,7 @@ func (m *meter) most(q quantity, n int) {
 	}
 }
 
-// add counts towards a sum over the whole module.
+// add adds to a sum over the whole module.
 func (m *meter) add(q quantity, n int) {
 	m.found[q] += n
 	m.check(q)
@@ -39,7 +39,7 @@ const (
 	checkGrowth   = "table_growth"
 )
 
-// Check is one thing that was looked at, for the answer to an upload.
+// Check is something that was checked, for the response to an upload.
 type Check struct {
 	Name   string
 	OK     bool

@@ -23,10 +23,10 @@ const (
 	sections     = 13
 )
 
-// ManifestSection is the custom section that says what a policy is.
+// ManifestSection is the custom section that describes a policy.
 const ManifestSection = "mneme.policy"
 
-// order gives each section its place in a module; the data count stands before the code.
+// order gives each section its position in a module; the data count precedes the code.
 var order = [sections]int{
 	secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7,
 	secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12,
@@ -44,11 +44,11 @@ type memory struct {
 	hasMax   bool
 }
 
-// module is what the sections before the code say. Functions, globals and tables are in index order, imports first.
+// module is what the sections before the code contain. Functions, globals and tables are in index order, imports first.
 type module struct {
 	meter     *meter
-	raw       [sections][]byte // contents of the sections; nil where there is none
-	at        [sections]int    // where each stood
+	raw       [sections][]byte // contents of the sections; nil if there is none
+	at        [sections]int    // where each was
 	types     []FuncType
 	imports   []Import
 	functions []uint32 // type of each function
@@ -57,7 +57,7 @@ type module struct {
 	globals   []global
 	exports   []Export
 	elements  int
-	data      int // -1: no data count
+	data      int // -1 if there is no data count
 	manifest  []byte
 }
 
@@ -182,7 +182,7 @@ func (m *module) readTables(r *reader) {
 	r.most(tables, n)
 	for range r.items(n) {
 		m.tables = append(m.tables, r.refType())
-		// A table that cannot grow is as large as it begins; a larger maximum costs nothing.
+		// A table that cannot grow keeps its initial size; a larger maximum costs nothing.
 		low, _, _ := r.limits()
 		r.add(tableEntries, int(low))
 	}

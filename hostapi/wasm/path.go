@@ -2,17 +2,17 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// Fuel. A function is cut into regions: its own code outside of loops, and the code of each loop outside of the loops
-// within. Between two charges control only moves forward, so a region costs at most what its dearest path costs, and
-// that is what is charged when the region is entered: at the function's entry, and at a loop's header once per
+// Fuel. A function is divided into regions: its own code outside of loops, and the code of each loop outside of its
+// inner loops. Between two charges control only moves forward, so a region costs at most what its most expensive path
+// costs. That is what is charged when the region is entered: at the function's entry, and at a loop's header once per
 // iteration. Nothing runs that was not paid for.
 //
 // One unit is a simple instruction. An instruction that takes several times as long costs as many units. A load costs
-// what one takes that finds its value in the second of three caches: dearer than most, and far cheaper than the worst,
-// which waits for main memory. BenchmarkPrices measures what a unit takes in each class of instructions.
+// as much as one that finds its value in the second of three caches: more than most, and far less than the worst, which
+// waits for main memory. BenchmarkPrices measures how long a unit takes in each class of instructions.
 const (
 	headerCost   = 1   // of one iteration besides its instructions, so that no loop is free
-	growCost     = 200 // of memory.grow; the host charges what it makes of it
+	growCost     = 200 // of memory.grow; the host charges for the memory
 	loadCost     = 16
 	storeCost    = 8
 	callCost     = 8
@@ -25,11 +25,11 @@ const (
 	// lengthShift makes a bulk operation cost half its length, besides its own cost.
 	lengthShift = 1
 
-	// moveShift makes eight values that are moved where paths meet cost one unit.
+	// moveShift makes eight values that are moved where paths join cost one unit.
 	moveShift = 3
 )
 
-// cost is the price of one instruction.
+// cost returns the price of one instruction.
 func cost(op byte) int {
 	switch {
 	case op >= opcode.I32Load && op <= opcode.I64Load32U:
@@ -56,12 +56,12 @@ func cost(op byte) int {
 		return 200 // asks the host
 	}
 	if op >= opcode.F32Abs && op <= opcode.F64Copysign || op > opcode.I32WrapI64 && op < opcode.F64Reinter {
-		return floatCost // and conversions
+		return floatCost // including conversions
 	}
 	return 1
 }
 
-// miscCost is the price of an instruction behind the prefix, without its length.
+// miscCost returns the price of an instruction after the prefix, without its length.
 func miscCost(op byte) int {
 	if op <= opcode.MiscTruncLast {
 		return 1
@@ -69,32 +69,32 @@ func miscCost(op byte) int {
 	return 10
 }
 
-// region is a stretch of code that is charged at once.
+// region is a piece of code that is charged at once.
 type region struct {
 	patch   int // the charge; unused for the function itself
-	outer   int // cost in the region around it up to here, as in path.cost
+	outer   int // cost in the enclosing region up to here, as in path.cost
 	dearest int
 }
 
-// pathFrame is what path keeps for an open block.
+// pathFrame is the state of path for an open block.
 type pathFrame struct {
 	region int
 	entry  int // cost on entry
 	sets   int // path.sets on entry
-	exit   int // the dearest way to the block's end; dead where there is none
-	ways   int // to the block's end
+	exit   int // the most expensive way to the block's end; dead if there is none
+	ways   int // number of ways to the block's end
 }
 
-// dead stands for the cost of code that no path reaches.
+// dead is the cost of code that no path reaches.
 const dead = -1
 
-// path follows the cost of the dearest way from the region's start to the current instruction. It is linear in the
-// code.
+// path tracks the cost of the most expensive way from the region's start to the current instruction. It takes linear
+// time.
 type path struct {
 	regions []region
 	cost    int
 	locals  int
-	sets    int // assignments to locals so far, wherever they stand
+	sets    int // assignments to locals so far, anywhere
 }
 
 func (p *path) start(locals int) {
@@ -128,7 +128,7 @@ func (p *path) open(f *frame, patches int) {
 	f.path.region = len(p.regions) - 1
 }
 
-// branch notes a way to a block's end. One to a loop begins a new iteration, which is charged there.
+// branch records a way to a block's end. A branch to a loop begins a new iteration, which is charged there.
 func (p *path) branch(f *frame) {
 	if f.op == opcode.Loop || p.cost == dead {
 		return
@@ -140,7 +140,7 @@ func (p *path) branch(f *frame) {
 	f.path.join(here)
 }
 
-// join notes a way to a block's end.
+// join records a way to a block's end.
 func (f *pathFrame) join(cost int) {
 	if cost != dead {
 		f.exit = max(f.exit, cost)
@@ -171,7 +171,7 @@ func (p *path) close(f *frame, b *body) {
 	}
 	p.cost = f.path.exit
 	if f.path.ways > 1 {
-		// Where ways meet, what they left in different registers is moved to the same ones.
+		// Where ways join, values in different registers are moved to the same ones.
 		p.spend((min(p.locals, p.sets-f.path.sets) + f.results) >> moveShift)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// Locals of the functions whose prices are measured, behind the counter.
+// Locals of the functions whose prices are measured, after the counter.
 const (
 	x32 = 1 + iota
 	y32
@@ -21,7 +21,7 @@ const (
 	xf
 )
 
-// priced is a class of instructions: code that is run 100 times in each turn of a loop.
+// priced is a class of instructions: code that runs 100 times in each iteration of a loop.
 type priced struct {
 	name string
 	code []byte
@@ -36,7 +36,7 @@ func classes(leaf, indirect uint32) []priced {
 		}
 		return all
 	}
-	// Addresses that no cache foresees: a multiplicative step, cut to 16 MiB.
+	// Addresses that no cache can predict: a multiplicative step, modulo 16 MiB.
 	step := join(get(x32), I32Const(1103515245), Op(opcode.I32Mul), I32Const(12345), Op(opcode.I32Add),
 		Op(opcode.LocalTee, x32), I32Const(16<<20-64), Op(opcode.I32And))
 	near := join(get(y32), I32Const(64), Op(opcode.I32Add), I32Const(4095), Op(opcode.I32And), Op(opcode.LocalTee, y32))
@@ -70,8 +70,8 @@ func classes(leaf, indirect uint32) []priced {
 	}
 }
 
-// BenchmarkPrices prints what a unit of fuel takes in each class of instructions, and how often the cheapest class's
-// that is: run it with -benchtime 1x.
+// BenchmarkPrices prints how long a unit of fuel takes in each class of instructions, and how many times that of the
+// cheapest class it is: run it with -benchtime 1x.
 func BenchmarkPrices(b *testing.B) {
 	e := engines(b)[1]
 	m := &Module{}
@@ -88,7 +88,7 @@ func BenchmarkPrices(b *testing.B) {
 	}
 	m.Export("memory", wasm.KindMemory, 0)
 	g := e.mustStart(b, prepare(b, m.Bytes()).Module)
-	chain := func() { // a walk through all lines of the memory, in no order
+	chain := func() { // a walk through all lines of the memory, in random order
 		lines := rand.New(rand.NewPCG(1, 0)).Perm(16 << 20 / 64)
 		memory, _ := g.mod.Memory().Read(0, 16<<20)
 		for i, line := range lines {

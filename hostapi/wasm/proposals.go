@@ -1,7 +1,7 @@
 package wasm
 
-// The parts of WebAssembly that are not in version 2.0, or that are left out of it here, by the name that toolchains
-// give them. A refusal names the part, because an author switches that off and knows no opcodes.
+// The parts of WebAssembly that are not in version 2.0, or that are not supported here, by the names that toolchains
+// use. A refusal names the part, because an author can switch that off but does not know opcodes.
 const (
 	simd       = "SIMD is"
 	threads    = "threads and atomics are"
@@ -13,7 +13,7 @@ const (
 	arithmetic = "wide arithmetic is"
 )
 
-// partOf names the part that an opcode belongs to; "" where none is known.
+// partOf returns the part that an opcode belongs to; "" if unknown.
 func partOf(op byte) string {
 	switch op {
 	case 0xfd:
@@ -32,7 +32,7 @@ func partOf(op byte) string {
 	return ""
 }
 
-// partOfMisc does so for an opcode behind the prefix 0xfc.
+// partOfMisc is partOf for an opcode after the prefix 0xfc.
 func partOfMisc(op byte) string {
 	if op >= 0x13 && op <= 0x16 {
 		return arithmetic
@@ -40,7 +40,7 @@ func partOfMisc(op byte) string {
 	return ""
 }
 
-// partOfType names the part that the form of a type belongs to: of a value, a reference, a block or a function.
+// partOfType returns the part that the form of a type belongs to: of a value, a reference, a block or a function.
 func partOfType(form byte) string {
 	switch form {
 	case 0x7b:
@@ -55,7 +55,7 @@ func partOfType(form byte) string {
 	return ""
 }
 
-// partOfLimits names the part that the form of a memory's or a table's limits belongs to.
+// partOfLimits returns the part that the form of a memory's or a table's limits belongs to.
 func partOfLimits(flag byte) string {
 	switch {
 	case flag&4 != 0 && flag <= 7:
@@ -66,7 +66,7 @@ func partOfLimits(flag byte) string {
 	return ""
 }
 
-// lacks refuses a part of WebAssembly. found are the bytes that it was found by.
+// lacks refuses a part of WebAssembly. found are the bytes by which it was recognised.
 func (r *reader) lacks(part, found string, args ...any) {
 	if part == "" {
 		r.fail(checkFeatures, found+" is not supported", args...)

@@ -9,7 +9,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// A refusal names the part of WebAssembly that is not there, in the words of toolchains.
+// A refusal names the unsupported part of WebAssembly as toolchains do.
 func TestRefusalsNameTheFeature(t *testing.T) {
 	for _, c := range []struct {
 		code []byte

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads a section or a body. It keeps its first failure, and later reads return zeros, so a caller may check err
-// once per item. Every count is checked against the bytes that are left, so that no loop is longer than its input.
+// reader reads a section or a body. It keeps its first failure, and later reads return zeros, so callers may check err
+// once per item. Every count is checked against the remaining bytes, so that no loop is longer than its input.
 type reader struct {
 	*meter
 	buf  []byte
@@ -23,7 +23,7 @@ func (r *reader) fail(check, format string, args ...any) {
 	}
 }
 
-// finish fails where bytes are left.
+// finish fails if bytes are left.
 func (r *reader) finish() {
 	if r.err == nil && r.left() != 0 {
 		r.fail(checkFormat, "%d bytes too many", r.left())
@@ -39,7 +39,7 @@ func (r *reader) byte() byte {
 	return r.buf[r.pos-1]
 }
 
-// bytes returns the next n bytes, which stay part of the module.
+// bytes returns the next n bytes, which alias the module.
 func (r *reader) bytes(n uint32) []byte {
 	if r.err != nil || uint64(n) > uint64(r.left()) {
 		r.fail(checkFormat, "ends too early")

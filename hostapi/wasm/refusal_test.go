@@ -256,7 +256,7 @@ func TestEveryLimit(t *testing.T) {
 			return strings.EqualFold(field, strings.ReplaceAll(check.Name, "_", ""))
 		})
 		if !field.IsValid() {
-			if check.Name != "element_entries" { // which shares the limit of table_entries
+			if check.Name != "element_entries" { // it shares the limit of table_entries
 				t.Errorf("%s: no such limit", check.Name)
 			}
 			continue
@@ -279,7 +279,7 @@ func TestEveryLimit(t *testing.T) {
 	}
 }
 
-// Damage is refused or harmless, never a panic.
+// Damage is refused or harmless, and never causes a panic.
 func TestDamage(t *testing.T) {
 	good, _ := generate(3)
 	for n := range good {

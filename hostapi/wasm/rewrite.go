@@ -7,7 +7,7 @@ import (
 )
 
 // rewriter writes the rewritten module. It adds four globals, one to three functions, and the types that these and
-// multi-value results need. They stand behind the module's own, so that no index changes.
+// multi-value results need. They follow the module's own, so that no index changes.
 type rewriter struct {
 	mod    *module
 	walker walker
@@ -21,8 +21,8 @@ type rewriter struct {
 	mark   uint32
 	marks  bool   // stores mark their cards
 	code   []byte // bodies of the functions
-	own    int    // how many bodies the original module has
-	count  int    // how many bodies the rewritten module has
+	own    int    // number of bodies in the original module
+	count  int    // number of bodies in the rewritten module
 
 	usesLength bool
 	usesMark   bool
@@ -78,7 +78,7 @@ func (rw *rewriter) functions() {
 }
 
 // emit writes one function. A function that calls others is wrapped in a block, so that every way out of it passes the
-// block's end, where the depth is given back.
+// block's end, where the depth is restored.
 func (rw *rewriter) emit(b *body) {
 	out := rw.appendLocals(rw.scratch[:0], b)
 	out = rw.charge(out, b.cost, !b.leaf)
@@ -127,8 +127,8 @@ func (rw *rewriter) body(b []byte) {
 	rw.scratch = b
 }
 
-// charge appends code that takes n from the slice and, where a call begins, 1 from the depth, and calls refill when
-// either falls below zero. The code does not touch the operand stack, so that it can be inserted anywhere. It needs no
+// charge appends code that takes n from the slice and, at the beginning of a call, 1 from the depth, and calls refill
+// when either falls below zero. The code does not touch the operand stack, so it can be inserted anywhere. It needs no
 // local, because a compiler keeps the value of a global that was just set in a register.
 func (rw *rewriter) charge(out []byte, n int, enters bool) []byte {
 	out = rw.add(out, rw.slice, opcode.I64Sub, n)

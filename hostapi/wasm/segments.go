@@ -3,7 +3,7 @@ package wasm
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
 // readConstant reads a constant expression: one instruction and its end. Arithmetic on constants is an extension that
-// no toolchain emits without being asked.
+// toolchains emit only on request.
 func (m *module) readConstant(r *reader) {
 	switch op := r.byte(); op {
 	case opcode.I32Const:
@@ -15,7 +15,7 @@ func (m *module) readConstant(r *reader) {
 	case opcode.F64Const:
 		r.bytes(8)
 	case opcode.GlobalGet:
-		// Only an imported global is constant here, and a policy cannot import any.
+		// Only an imported global would be constant here, and a policy cannot import any.
 		r.fail(checkFeatures, "a constant that reads a global")
 	case opcode.RefNull:
 		r.refType()
@@ -74,7 +74,7 @@ func (m *module) readElements(r *reader) {
 }
 
 func (m *module) readDataCount(r *reader) {
-	// This is not the length of a vector: the segments are in another section.
+	// Not the length of a vector: the segments are in another section.
 	n := r.u32()
 	m.data = int(min(n, 1<<31-1))
 	r.most(dataSegments, m.data)

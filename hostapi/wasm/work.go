@@ -2,7 +2,7 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// work adds up the work of an optimising compiler that grows faster than the code. For every basic block the compiler
+// work adds up those costs of an optimising compiler that grow faster than the code. For every basic block the compiler
 // keeps the live values (locals, operands) and the addresses known to be in bounds. From every use of memory or a
 // global it walks back through blocks with one predecessor to the value's definition. After every call it loads the
 // mutable globals again. Each sum has a limit, so compiling is linear in the module and the limits.
@@ -10,13 +10,13 @@ type work struct {
 	meter   *meter
 	locals  int
 	globals int // mutable
-	known   int // addresses checked on every way to this point; dead where there is none
+	known   int // addresses checked on every way to this point; dead if there is none
 	chain   int // blocks back to the last one with several predecessors
 }
 
-// workFrame is what work keeps for an open block.
+// workFrame is the state of work for an open block.
 type workFrame struct {
-	preds      int // ways to the block's end
+	preds      int // number of ways to the block's end
 	known      int // addresses checked on all of them
 	chain      int // of the last one
 	entryKnown int
@@ -37,19 +37,19 @@ func (w *work) blocks(n, height, loops int) {
 	w.meter.add(memoryBlocks, n*w.known)
 }
 
-// finish counts what grows with the square of the values that loops carry: about a nanosecond each.
+// finish counts costs that grow with the square of the number of values in loops: about a nanosecond each.
 func (w *work) finish(loopNest int) {
 	w.meter.add(localsLoops, w.locals*loopNest*w.locals*loopNest)
 }
 
-// lookup is the use of a value that is cached per block.
+// lookup counts the use of a value that is cached per block.
 func (w *work) lookup() {
 	if w.known != dead {
 		w.meter.add(lookups, w.chain)
 	}
 }
 
-// access is a load or store.
+// access counts a load or store.
 func (w *work) access() {
 	if w.known != dead {
 		w.meter.add(memoryAccesses, 1)
@@ -64,7 +64,7 @@ func (w *work) call() {
 	}
 }
 
-// step begins a block whose only predecessor is the one before.
+// step begins a block whose only predecessor is the previous one.
 func (w *work) step() { w.chain++ }
 
 func (w *work) open(f *frame) {
@@ -77,7 +77,7 @@ func (w *work) open(f *frame) {
 	}
 }
 
-// branch notes a way to a block's end.
+// branch records a way to a block's end.
 func (w *work) branch(f *frame) {
 	if f.op != opcode.Loop {
 		w.join(f, w.known, w.chain)

@@ -10,7 +10,7 @@ import { theme } from './state/stored';
 import { useProjects } from './state/projects';
 import SignIn, { ask } from './screens/signin';
 
-// Each screen is a file of its own, which is loaded when it is first shown.
+// Each screen is a separate file, loaded when it is first shown.
 const screens = {
   projects: lazy(() => import('./screens/projects')),
   sessions: lazy(() => import('./screens/sessions')),

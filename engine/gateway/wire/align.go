@@ -10,17 +10,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 )
 
-// pair is a question that both a window and its client's messages have.
+// pair is a question that is both in a window and in the client's messages.
 type pair struct {
 	window, client int // the places of both
 	reminders      []json.RawMessage
 	first          int // of the window: the question's reminders, or itself
 }
 
-// align finds the questions of a window among the client's messages, from the end on. A window shows more than the
-// client sends, or less, but both have their questions in one order.
+// align finds the questions of a window among the client's messages, last first. A window may have more or fewer messages
+// than the client sends, but both have their questions in the same order.
 func align(f chat.Format, client, window []json.RawMessage) (out []pair) {
-	at := len(client) // All from here on have their place in the window.
+	at := len(client) // All messages from here on are matched.
 	for i := len(window) - 1; i >= 0; i-- {
 		asked := questionOf(f, window[i])
 		if asked == nil || asked.text == "" {
@@ -45,8 +45,8 @@ func align(f chat.Format, client, window []json.RawMessage) (out []pair) {
 	return out
 }
 
-// Reminded are a client's messages with the reminders that a window of the same conversation shows, each before the
-// user's message that it was recalled for. A reminder whose message the client does not send is left out.
+// Reminded returns the client's messages with the reminders of a window of the same conversation, each before the user
+// message that it was recalled for. It leaves out the reminders of messages that the client does not send.
 func Reminded(f chat.Format, client, window []json.RawMessage) (out []json.RawMessage, shown int) {
 	before := map[int][]json.RawMessage{}
 	for _, p := range align(f, client, window) {
@@ -66,9 +66,9 @@ func Reminded(f chat.Format, client, window []json.RawMessage) (out []json.RawMe
 	return out, shown
 }
 
-// Anchored is a window with the system messages that stand among its client's messages, each at its place: before the
-// question that it stands before, else as far behind one as it stands there. One whose place the window does not show
-// is left out.
+// Anchored returns a window with the system messages that are among the client's messages. Each is put before the question
+// that it precedes, or as far after a question as it is in the client's list. It is left out if the window does not show
+// that place.
 func (b *Body) Anchored(window []json.RawMessage) []json.RawMessage {
 	if b.anchors == 0 {
 		return window
@@ -115,14 +115,14 @@ func (b *Body) Anchored(window []json.RawMessage) []json.RawMessage {
 	return append(out, before[len(window)]...)
 }
 
-// question is a user's message: its text, and the reminders in it. A reminder of OpenAI's formats is a message of its
-// own, without a text.
+// question is a user message: its text, and the reminders in it. In OpenAI's formats a reminder is a message of its own,
+// and has no text here.
 type question struct {
 	text      string
 	reminders []json.RawMessage // messages, or Anthropic's blocks
 }
 
-// questionOf reads a user's message; nil for another one.
+// questionOf reads a user message. It returns nil for other messages.
 func questionOf(f chat.Format, raw json.RawMessage) *question {
 	o, _, _ := rawjson.ReadObject(raw)
 	if o.Text("role") != "user" {
@@ -156,8 +156,8 @@ func questionOf(f chat.Format, raw json.RawMessage) *question {
 	return q
 }
 
-// withBlocks puts reminders before what a user's message of Anthropic's says: as a message of their own, which changes
-// nothing of the client's, or behind the results of tools, which must follow their calls at once.
+// withBlocks puts reminders before an Anthropic user message, as a message of their own. If the message has tool results,
+// which must directly follow their calls, the reminders go into the message, after the results.
 func withBlocks(message json.RawMessage, reminders []json.RawMessage) []json.RawMessage {
 	o, _, _ := rawjson.ReadObject(message)
 	content := elements(o.Get("content"))

@@ -1,10 +1,7 @@
 package wire
 
-// This part of the package reads the body of a call to a model, and changes it as bytes: what an edit does not name stays as the
-// client wrote it, with unknown members, their order and white space. It knows the bodies of OpenAI's Chat Completions
-// and Responses and of Anthropic's Messages.
-//
-// Everything here is a pure function of its arguments.
+// The body of a call is read here and edited as bytes (edit.go). What an edit does not name stays as the client wrote it,
+// including unknown members, their order and white space.
 
 import (
 	"bytes"
@@ -21,20 +18,20 @@ import (
 type Body struct {
 	Format chat.Format
 	Model  string
-	// Head are the system and developer messages that the list of messages begins with. Anthropic's has none: its system
-	// prompt is System.
+	// Head are the system and developer messages at the start of the list. Anthropic has none; its system prompt is
+	// System.
 	Head []json.RawMessage
-	// Messages are those behind the head. The input of Responses may be a text, which is one message here.
+	// Messages are those after the head. If the input of Responses is a string, it is one message here.
 	Messages []json.RawMessage
 	System   json.RawMessage // Anthropic's system, or the instructions of Responses; nil: none
 	Tools    []json.RawMessage
-	// MaxTokens bounds the answer; nil: the body does not say.
+	// MaxTokens is the longest answer in tokens; nil if the body does not say.
 	MaxTokens  *int
 	Choices    int // n of Chat Completions; 1 elsewhere
 	Stream     bool
-	Background bool // of Responses: the answer is to be fetched later
+	Background bool // Responses: the client fetches the answer later
 	WantsUsage bool // the client asks for the usage of a chat stream
-	// Previous and Conversation name what the provider keeps of the conversation, in Responses.
+	// Previous and Conversation are ids of what the provider stores of the conversation (Responses).
 	Previous, Conversation string
 	Thinking               string // the type of Anthropic's thinking; "": the body does not say
 	// Reasoning reports whether the client sends reasoning_content back in Chat Completions, as DeepSeek demands.
@@ -44,23 +41,23 @@ type Body struct {
 
 	object  rawjson.Object
 	all     []json.RawMessage // Head and Messages
-	anchors int               // how many of Messages are the system's or the developer's
+	anchors int               // how many of Messages have the role system or developer
 }
 
-// Breakpoints are where a body of Anthropic's Messages has cache_control.
+// Breakpoints tell where a body of Anthropic's Messages has cache_control.
 type Breakpoints struct {
 	Top  bool // as a member of the body: the provider sets one at the end
 	Text bool // in the system prompt or in messages
 }
 
-// errForm says of what is no body at all.
+// errForm refuses a body that is not a JSON object.
 var errForm = errors.New("the body must be a JSON object")
 
-// Object is a body whose members are known. The bytes must stay as they are while it is used.
+// Object is a body whose members were located. The bytes must not change while it is used.
 type Object struct{ rawjson.Object }
 
-// Open finds the members of a body. The error says what is wrong with one that two readers could read differently, or
-// not at all.
+// Open locates the members of a body. It refuses a body that is not valid JSON or that has a member twice, because two
+// parsers could read that differently.
 func Open(raw []byte) (Object, error) {
 	if !rawjson.Valid(raw) {
 		return Object{}, errForm
@@ -75,7 +72,7 @@ func Open(raw []byte) (Object, error) {
 	return Object{o}, nil
 }
 
-// Read reads the body of a call. The error says what is wrong.
+// Read reads the body of a call.
 func Read(f chat.Format, raw []byte) (*Body, error) {
 	o, err := Open(raw)
 	if err != nil {
@@ -84,7 +81,7 @@ func Read(f chat.Format, raw []byte) (*Body, error) {
 	return o.Read(f)
 }
 
-// Read reads an open body as that of a call.
+// Read reads the body of a call.
 func (opened Object) Read(f chat.Format) (*Body, error) {
 	o := opened.Object
 	b := &Body{Format: f, object: o, Model: o.Text("model"), Stream: truth(&o, "stream"), Choices: 1,
@@ -173,7 +170,7 @@ func (b *Body) readList(name string, value []byte) error {
 	return nil
 }
 
-// IsSystem tells whether a message is one of the system's or the developer's.
+// IsSystem reports whether a message has the role system or developer.
 func IsSystem(message []byte) bool {
 	o, _, _ := rawjson.ReadObject(message)
 	return systemRole(&o)
@@ -184,8 +181,8 @@ func systemRole(o *rawjson.Object) bool {
 	return role == "system" || role == "developer"
 }
 
-// HeadText is what the head and the system prompt say, as a system prompt in the words that windows read: a text, or a
-// list of text blocks. It is nil where they say nothing.
+// HeadText returns the texts of the system prompt and the head as the system prompt of a window: a string, or a list of
+// text blocks. It is nil if there are none.
 func (b *Body) HeadText() json.RawMessage {
 	if b.Format == chat.AnthropicMessages {
 		return b.System
@@ -214,7 +211,7 @@ func (b *Body) HeadText() json.RawMessage {
 	return rawjson.ArrayOf(blocks...)
 }
 
-// conversation is the id of a conversation, which is a text or an object.
+// conversation returns the id of a conversation, which is a string or an object with an id.
 func conversation(value []byte) string {
 	if rawjson.IsObject(value) {
 		o, _, _ := rawjson.ReadObject(value)
@@ -224,7 +221,7 @@ func conversation(value []byte) string {
 	return id
 }
 
-// marked tells whether a system prompt or messages have breakpoints.
+// marked reports whether a system prompt or messages have breakpoints.
 func marked(system []byte, messages []json.RawMessage) bool {
 	if markedContent(system) {
 		return true
@@ -251,7 +248,7 @@ func markedContent(value []byte) bool {
 	return false
 }
 
-// elements are those of an array; nil for another value.
+// elements returns the elements of an array, or nil for any other value.
 func elements(value []byte) (out []json.RawMessage) {
 	if !rawjson.IsArray(value) {
 		return nil
@@ -272,8 +269,8 @@ func number(o *rawjson.Object, name string) *int {
 	return &n
 }
 
-// Member is a member of the body as the client wrote it; nil: it has none.
+// Member returns a member of the body as the client wrote it, or nil.
 func (b *Body) Member(name string) []byte { return b.object.Get(name) }
 
-// All are the messages with those of the head. Nobody changes the list.
+// All returns all messages, including the head. The list must not be changed.
 func (b *Body) All() []json.RawMessage { return b.all[:len(b.all):len(b.all)] }

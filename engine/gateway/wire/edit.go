@@ -14,21 +14,21 @@ import (
 
 // Edit is what changes in a body. The zero Edit changes nothing.
 type Edit struct {
-	// Messages go in the place of all messages, those of the head among them; nil: they stay.
+	// Messages replace all messages, including the head; nil leaves them.
 	Messages []json.RawMessage
-	System   json.RawMessage   // in the place of Anthropic's system prompt; nil: it stays
-	Tools    []json.RawMessage // behind the client's own
+	System   json.RawMessage   // replaces Anthropic's system prompt; nil leaves it
+	Tools    []json.RawMessage // added after the client's own
 	NoCalls  bool              // the model must answer without calling a tool
 	// IncludeUsage asks for the usage of a chat stream.
 	IncludeUsage bool
-	// Resolved leaves out the names of what the provider keeps of the conversation, because Messages hold it.
+	// Resolved removes the ids of what the provider stores of the conversation, because Messages include it.
 	Resolved bool
-	// DropBlocks tells Anthropic to leave out thinking that was made behind another prompt. Only adaptive thinking takes
-	// it, and only with BindingBeta.
+	// DropBlocks tells Anthropic to drop thinking that was made after another prompt. It needs adaptive thinking and
+	// BindingBeta.
 	DropBlocks bool
 }
 
-// With is the body with an edit. Where nothing changes, it is the client's own bytes.
+// With returns the edited body. If nothing changes, these are the client's own bytes.
 func (b *Body) With(e Edit) []byte {
 	changes, added := b.changes(&e)
 	if len(changes) == 0 {
@@ -37,13 +37,13 @@ func (b *Body) With(e Edit) []byte {
 	return rewrite(nil, &b.object, changes, added)
 }
 
-// Append appends the body with an edit to dst, which shares no memory with the body or the edit.
+// Append appends the edited body to dst, which must not share memory with the body or the edit.
 func (b *Body) Append(dst []byte, e Edit) []byte {
 	changes, added := b.changes(&e)
 	return rewrite(dst, &b.object, changes, added)
 }
 
-// changes are those of an edit by the names of the members, and about how many bytes they write in all.
+// changes returns the changes of an edit by member, and about how many bytes they write.
 func (b *Body) changes(e *Edit) (changes map[string]change, added int) {
 	changes = map[string]change{}
 	if e.Messages != nil {
@@ -89,11 +89,11 @@ func (b *Body) changes(e *Edit) (changes map[string]change, added int) {
 	return changes, added
 }
 
-// change appends what is to stand in the place of a member's value.
+// change appends the new value of a member.
 type change func(out, was []byte) []byte
 
-// rewrite appends an object to dst with changes to its members. A nil change leaves the member out. A member that is not
-// there yet is put behind the others. The changes write about so many bytes in all.
+// rewrite appends an object with changed members to dst. A nil change removes the member. New members are added at the
+// end. added is about how many bytes the changes write.
 func rewrite(dst []byte, o *rawjson.Object, changes map[string]change, added int) []byte {
 	kept := len(o.Raw)
 	for i := range o.Fields {
@@ -152,8 +152,8 @@ func member(was []byte, name string, value []byte) []byte {
 	return o.With(name, value)
 }
 
-// appendList appends a list with other elements. Those that the new list begins with as the old one did stay with the
-// white space between them, so that an edit at the end changes nothing before it.
+// appendList appends a list with other elements. The elements that both lists start with keep the white space between
+// them, so that an edit at the end changes nothing before it.
 func appendList(out, was []byte, elements []json.RawMessage) []byte {
 	if !rawjson.IsArray(was) {
 		return append(out, rawjson.ArrayOf(raws(elements)...)...)
@@ -197,9 +197,8 @@ func dropBlocks(was []byte) []byte {
 	return member(was, "block_binding", member(binding, "prefix_mismatch_behavior", []byte(`"drop_block"`)))
 }
 
-// WithoutThinking is a body of Anthropic's Messages without any thinking in its messages, for a provider that has
-// refused it. A signed summary, which stands only where its messages do not, becomes the text that it is. ok is false
-// where there is nothing to leave out.
+// WithoutThinking returns a body of Anthropic's Messages without the thinking in its messages, for a provider that refused
+// it. Signed summaries become plain text. ok is false if there is nothing to remove.
 func WithoutThinking(raw []byte) (out []byte, ok bool) {
 	b, err := Read(chat.AnthropicMessages, raw)
 	if err != nil {
@@ -221,7 +220,7 @@ func WithoutThinking(raw []byte) (out []byte, ok bool) {
 	return b.With(Edit{Messages: messages}), true
 }
 
-// withoutSummaries makes texts of a message's compaction blocks.
+// withoutSummaries turns the compaction blocks of a message into text.
 func withoutSummaries(message []byte) []byte {
 	o, _, _ := rawjson.ReadObject(message)
 	changed := false

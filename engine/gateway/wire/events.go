@@ -1,8 +1,7 @@
 package wire
 
-// This part of the package reads what a provider answers a model call with: one JSON object, or a stream of server-sent events
-// that is folded, event by event, into the message that a transcript keeps. It knows the three protocols of package
-// chat, changes nothing of what passes through, and never waits for anything.
+// A provider answers with one JSON object or with a stream of server-sent events. A stream is folded, event by event, into
+// the message that a transcript keeps (fold.go). Nothing of what passes through is changed.
 
 import (
 	"bytes"

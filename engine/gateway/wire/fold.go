@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// State says where a stream stands after an event.
+// State is the state of a stream after an event.
 type State uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	Failed       // the event is an error of the provider's
 )
 
-// What of an answer is folded at most. A stream beyond it is not an error, but its answer is not kept.
+// Limits of a folded answer. A longer stream is not an error, but its answer is not kept.
 const (
 	maxBlocks = 1000
 	maxFolded = 16 << 20 // bytes
@@ -46,14 +46,14 @@ func New(f chat.Format) *Folder {
 	return &Folder{reply: Reply{Format: f, Choices: 1}}
 }
 
-// Begun tells whether any part of the answer came.
+// Begun reports whether any part of the answer has arrived.
 func (f *Folder) Begun() bool { return f.begun }
 
-// State says where the stream stands.
+// State returns the state of the stream.
 func (f *Folder) State() State { return f.state }
 
-// Add takes the next event and says where the stream stands. Events of unknown names are ignored, and so is what
-// follows the last event.
+// Add folds the next event and returns the state of the stream. It ignores unknown events and whatever follows the last
+// event.
 func (f *Folder) Add(e Event) State {
 	if f.state != Going || len(e.Data) == 0 {
 		return f.state
@@ -83,8 +83,8 @@ func (f *Folder) Add(e Event) State {
 	return f.state
 }
 
-// Reply is the whole answer once the stream has Ended. Before that, and where the answer could not be folded, it is an
-// error: a Failure, ErrTooLarge, or what was wrong with an event.
+// Reply returns the whole answer once the stream has Ended. Before that, or if the answer could not be folded, it returns
+// an error: a Failure, ErrTooLarge, or what was wrong with an event.
 func (f *Folder) Reply() (*Reply, error) {
 	switch {
 	case f.state == Failed:
@@ -102,7 +102,7 @@ func (f *Folder) Reply() (*Reply, error) {
 	return &f.reply, nil
 }
 
-// Usage is what the provider has reported so far.
+// Usage returns what the provider has reported so far.
 func (f *Folder) Usage() Usage { return f.reply.Usage }
 
 func (f *Folder) finish() error {
@@ -128,7 +128,7 @@ func (f *Folder) finish() error {
 	return err
 }
 
-// fail notes why the answer is not kept, and lets go of what was folded.
+// fail records why the answer is not kept and releases what was folded.
 func (f *Folder) fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -143,7 +143,7 @@ func (f *Folder) broken(o fields) {
 	f.state = Failed
 }
 
-// chat takes a chunk of Chat Completions. The chunk with the usage has no choices, and may come last.
+// chat folds a chunk of Chat Completions. The chunk with the usage has no choices and may come last.
 func (f *Folder) chat(o fields) {
 	if o.object("error") != nil {
 		f.broken(o)
@@ -184,7 +184,7 @@ func (f *Folder) chat(o fields) {
 	}
 }
 
-// messages takes an event of Anthropic's Messages.
+// messages folds an event of Anthropic's Messages.
 func (f *Folder) messages(o fields) {
 	switch o.text("type") {
 	case "message_start":
@@ -210,7 +210,7 @@ func (f *Folder) messages(o fields) {
 	}
 }
 
-// spent takes a part of Anthropic's usage: what comes later replaces what came before.
+// spent adds a part of Anthropic's usage. Later numbers replace earlier ones.
 func (f *Folder) spent(part fields) {
 	if f.usage == nil {
 		f.usage = fields{}
@@ -227,7 +227,7 @@ func (f *Folder) spent(part fields) {
 	f.reply.Usage, f.reply.rawUsage = usageOf(chat.AnthropicMessages, raw), raw
 }
 
-// block changes the content block at an index, or begins it where start is given.
+// block changes the content block at an index, or starts it if start is not nil.
 func (f *Folder) block(index int64, change func(*block) error, start json.RawMessage) {
 	if f.err != nil {
 		return
@@ -256,8 +256,8 @@ func (f *Folder) block(index int64, change func(*block) error, start json.RawMes
 	}
 }
 
-// responses takes an event of OpenAI's Responses, whose last event holds the whole answer. Servers that leave its output
-// empty have sent each item before.
+// responses folds an event of OpenAI's Responses. The last event has the whole answer. Servers that leave its output empty
+// have sent each item before.
 func (f *Folder) responses(o fields) {
 	switch o.text("type") {
 	case "response.output_item.added":

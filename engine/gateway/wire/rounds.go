@@ -7,17 +7,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// Rounds makes one answer of the answers of several rounds: in each but the last the model called tools that do not run
-// where the client is, but here, and it was called again with their results. The client sees what the model said in all
-// rounds, its own calls, and one end. The zero Rounds is not ready; NewRounds makes one.
+// Rounds makes one answer of several. In every round but the last the model called tools that run in Mneme and not at the
+// client, and it was called again with their results. The client sees the text of all rounds, the calls of its own tools,
+// and one end. Use NewRounds.
 //
-// What the client never sees is Hidden, and stands in front of what it does see, as if the model had called its hidden
-// tools first and then spoken: so the client's message is one, as it sends it again.
+// The messages that the client never sees are Hidden. They come before the visible message, as if the model had called the
+// hidden tools first and spoken then, so that the client has one message to send back.
 type Rounds struct {
 	Format chat.Format
 	// Hidden are the calls that ran here and their results, as messages of the format.
 	Hidden []json.RawMessage
-	// Choice is the tool_choice of the client's request, which a later round may have replaced; nil: it has none.
+	// Choice is the tool_choice of the client's request, which later rounds may replace; nil if there is none.
 	Choice json.RawMessage
 
 	names   map[string]bool
@@ -32,7 +32,7 @@ type Rounds struct {
 	raw    map[string]any // the sum of the usages as the provider has them
 }
 
-// NewRounds makes an answer in which calls of tools with these names are held back.
+// NewRounds returns Rounds that hold back calls of the tools with these names.
 func NewRounds(f chat.Format, names []string) *Rounds {
 	r := &Rounds{Format: f, names: map[string]bool{}}
 	for _, name := range names {
@@ -44,14 +44,14 @@ func NewRounds(f chat.Format, names []string) *Rounds {
 // Held is a call that is held back.
 type Held struct{ ID, Name, Arguments string }
 
-// Result is what a held call gave.
+// Result is the result of a held call.
 type Result struct {
 	Held
 	Content string
 	IsError bool
 }
 
-// Add takes the answer of a round. It gives the calls to answer, and whether the client has calls to answer as well.
+// Add adds the answer of a round. It returns the calls that run here, and whether there are calls for the client too.
 func (r *Rounds) Add(reply *Reply) (held []Held, clients bool) {
 	r.last = reply
 	if r.id == "" {
@@ -165,8 +165,8 @@ func (r *Rounds) addItems(items []json.RawMessage) (held []Held, clients bool) {
 	return held, clients
 }
 
-// Answer takes what the held calls of the newest round gave. It gives the messages that go behind the prompt of the next
-// round: the model's own answer, and the results.
+// Answer adds the results of the held calls of the newest round. It returns the messages to append to the prompt of the
+// next round: the model's answer and the results.
 func (r *Rounds) Answer(results []Result) []json.RawMessage {
 	var out, blocks []json.RawMessage
 	for _, res := range results {
@@ -193,10 +193,10 @@ func (r *Rounds) Answer(results []Result) []json.RawMessage {
 	return append(append(out, r.last.Messages...), blocks...)
 }
 
-// Usage is what all rounds took together.
+// Usage returns the usage of all rounds together.
 func (r *Rounds) Usage() Usage { return r.usage }
 
-// Reply is the whole answer as a client sends it again.
+// Reply returns the whole answer as the client will send it back.
 func (r *Rounds) Reply() *Reply {
 	out := *r.last
 	if out.ID = r.id; r.Hidden == nil {
@@ -216,10 +216,10 @@ func (r *Rounds) Reply() *Reply {
 	return &out
 }
 
-// between separates what was said in two rounds, where the format has one text.
+// between separates the texts of two rounds in formats that have one text.
 const between = "\n\n"
 
-// message is the client's message of Chat Completions.
+// message returns the client's message of Chat Completions.
 func (r *Rounds) message(last json.RawMessage) fields {
 	var m fields
 	_ = json.Unmarshal(last, &m)
@@ -240,7 +240,7 @@ func (r *Rounds) message(last json.RawMessage) fields {
 	return m
 }
 
-// Body is the answer's body, made of that of the last round.
+// Body returns the body of the whole answer, based on that of the last round.
 func (r *Rounds) Body(last []byte) ([]byte, error) {
 	var o fields
 	if err := json.Unmarshal(last, &o); err != nil {
@@ -264,7 +264,7 @@ func (r *Rounds) Body(last []byte) ([]byte, error) {
 	return encode(o)
 }
 
-// Unread is the body of a first answer that cannot be read as a whole: as it came, but for the tools that it repeats.
+// Unread returns the body of a first answer that cannot be parsed: as it came, without the memory tools that it repeats.
 func (r *Rounds) Unread(body []byte) []byte {
 	var o fields
 	if r.Format != chat.OpenAIResponses || json.Unmarshal(body, &o) != nil || o == nil {
@@ -278,7 +278,7 @@ func (r *Rounds) Unread(body []byte) []byte {
 	return out
 }
 
-// common sets what an answer and the object at the end of a stream have in common.
+// common sets the members that a whole answer and the object at the end of a stream share.
 func (r *Rounds) common(o fields) {
 	if r.id != "" {
 		o["id"], _ = encode(r.id)
@@ -289,7 +289,7 @@ func (r *Rounds) common(o fields) {
 	r.withoutTools(o)
 }
 
-// withoutTools has a Responses object repeat the client's tools and tool_choice, and not those that were sent.
+// withoutTools makes a Responses object repeat the client's own tools and tool_choice instead of those that were sent.
 func (r *Rounds) withoutTools(o fields) {
 	if o["tool_choice"] != nil {
 		if o["tool_choice"] = r.Choice; r.Choice == nil {
@@ -316,12 +316,12 @@ func nonNil(list []json.RawMessage) []json.RawMessage {
 	return list
 }
 
-// Plus adds what the provider counted elsewhere.
+// Plus returns the sum of two usages.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Written + v.Written, u.Output + v.Output}
 }
 
-// sum adds the numbers of a usage to those of another one. Of anything else the newest stays.
+// sum adds the numbers of two usages. Other values come from the newer one.
 func sum(was map[string]any, raw json.RawMessage) map[string]any {
 	now, err := decode(raw)
 	if err != nil || now == nil {

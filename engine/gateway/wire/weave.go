@@ -8,9 +8,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// Weave makes one stream of the streams of several rounds: with one start and one end, indexes that count on, and nothing
-// of the calls that are held back. What a model says passes as it comes. The end of each stream is held until it is known
-// whether another round follows.
+// Weave joins the streams of several rounds into one, with one start, one end and consecutive indexes, and without the
+// calls that are held back. Text passes as it arrives. The end of each stream is held until it is known whether another
+// round follows.
 type Weave struct {
 	// HideUsage leaves out the usage of a chat stream, because the client did not ask for it.
 	HideUsage bool
@@ -29,12 +29,12 @@ type Weave struct {
 	thinks  bool
 }
 
-// NewWeave makes a stream for rounds.
+// NewWeave returns a Weave for rounds.
 func NewWeave(r *Rounds) *Weave {
 	return &Weave{rounds: r, at: map[int64]int{}, calls: map[int64][]fields{}}
 }
 
-// Round begins the stream of the next round.
+// Round starts the stream of the next round.
 func (w *Weave) Round() {
 	next := NewWeave(w.rounds)
 	next.HideUsage, next.round, next.next, next.number = w.HideUsage, w.round+1, w.next, w.number
@@ -42,7 +42,7 @@ func (w *Weave) Round() {
 	*w = *next
 }
 
-// Add takes an event of this round's stream and gives what the client gets of it now.
+// Add adds an event of the current round and returns what the client gets of it now.
 func (w *Weave) Add(e Event) []byte {
 	if len(e.Data) == 0 {
 		return e.Raw
@@ -64,7 +64,7 @@ func (w *Weave) Add(e Event) []byte {
 	return w.responses(e, o)
 }
 
-// End gives what ends the client's stream, behind the last round.
+// End returns the end of the client's stream, after the last round.
 func (w *Weave) End() (out []byte) {
 	plain := w.round == 0 && w.rounds.Hidden == nil
 	for _, e := range w.held {
@@ -103,8 +103,8 @@ func (w *Weave) End() (out []byte) {
 	return out
 }
 
-// Unread gives what ends the client's stream where the answer of the first round cannot be read as a whole. It is not ok
-// behind a later round, because the client's stream would not hold together.
+// Unread returns the end of the client's stream if the answer of the first round cannot be parsed. ok is false after a
+// later round, because the client's stream would be inconsistent.
 func (w *Weave) Unread() (out []byte, ok bool) {
 	if w.round > 0 {
 		return nil, false
@@ -221,8 +221,8 @@ func (w *Weave) chat(e Event, o fields) []byte {
 	return out
 }
 
-// call passes a piece of a call on, if the call is the client's. Which it is its name tells, which comes first; pieces
-// before it wait.
+// call passes on a piece of a call if it calls one of the client's tools. The name of the tool tells that; pieces that come
+// before the name wait for it.
 func (w *Weave) call(piece fields, pass func(fields) []byte) (out []byte) {
 	var index int64
 	indexed := json.Unmarshal(piece["index"], &index) == nil
@@ -273,7 +273,7 @@ func (w *Weave) messages(e Event, o fields) []byte {
 	return e.Raw
 }
 
-// indexed gives an event with the client's index; none of what is held back.
+// indexed returns an event with the client's index, or nothing if it is held back.
 func (w *Weave) indexed(e Event, o fields, name string) []byte {
 	was := o.number(name)
 	at, known := w.at[was]
@@ -315,7 +315,7 @@ func (w *Weave) responses(e Event, o fields) []byte {
 	return w.item(e, o)
 }
 
-// flush gives the events that waited.
+// flush returns the waiting events.
 func (w *Weave) flush() (out []byte) {
 	for _, e := range w.waiting {
 		var o fields
@@ -326,7 +326,7 @@ func (w *Weave) flush() (out []byte) {
 	return out
 }
 
-// item gives an event of Responses as the client's stream has it.
+// item returns an event of Responses with the client's indexes.
 func (w *Weave) item(e Event, o fields) []byte {
 	if o["output_index"] != nil {
 		was := o.number("output_index")
@@ -351,7 +351,7 @@ func (w *Weave) item(e Event, o fields) []byte {
 	return event(e.Name, o)
 }
 
-// count gives an event of Responses its number.
+// count numbers an event of Responses.
 func (w *Weave) count(o fields) {
 	if o["sequence_number"] != nil {
 		o.set("sequence_number", w.number)

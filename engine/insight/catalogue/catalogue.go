@@ -1,9 +1,9 @@
-// Package catalogue lists the sessions of a project as people look for them: sorted by what they took and when they were
-// last used, found by the words of their messages, with their last words and their newest windows.
+// Package catalogue lists the sessions of a project: sorted by size or last use, filtered by the words of their
+// messages, with their latest messages and windows.
 //
-// The hard idea is that there is no index of sessions but the one by id. A list in another order reads the heads of all
-// of the project's sessions, which are small, and keeps no more of them than one page: so turns, which are many, pay
-// nothing for lists, which are few.
+// Sessions are indexed only by id. A list in another order reads the heads of all sessions of the project, which are
+// small, and keeps at most one page of them. Turns, which are frequent, therefore pay nothing for lists, which are
+// rare.
 package catalogue
 
 import (
@@ -30,54 +30,53 @@ type Service struct {
 	decisions *decision.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(projects *project.Service, sessions *session.Service, recall *recall.Service,
 	decisions *decision.Service) *Service {
 	return &Service{projects: projects, sessions: sessions, recall: recall, decisions: decisions}
 }
 
-// Row is a session as a list shows it.
+// Row is a session in a list.
 type Row struct {
 	session.Session
-	Match   *Match   `json:"match,omitempty"`   // where q was found in its messages
-	Preview *Preview `json:"preview,omitempty"` // its last words, where they are asked for
-	Window  *Windows `json:"window,omitempty"`  // its newest windows, where they are asked for and there are any
+	Match   *Match   `json:"match,omitempty"`   // where Query.Text was found in its messages
+	Preview *Preview `json:"preview,omitempty"` // its latest messages, if requested
+	Window  *Windows `json:"window,omitempty"`  // its latest windows, if requested and if there are any
 }
 
-// Query says which sessions are listed, in which order, and what of them. What is empty asks for nothing.
+// Query selects and orders sessions, and says which details to show. Empty fields select everything.
 type Query struct {
-	Sort   string // one of Sorts; empty: id, or relevance where there is a text
+	Sort   string // one of sorts; empty means id, or relevance if there is a text
 	Agent  string
 	Kind   string
-	Since  *time.Time // their last activity was then or later
-	Text   string     // their id or title has it, or one of their messages is found by it
-	Fields []string   // some of fieldPreview and fieldWindow
+	Since  *time.Time // last activity then or later
+	Text   string     // the id or the title contains it, or a message is found by it
+	Fields []string   // any of fieldPreview and fieldWindow
 }
 
-// The orders of a list. A minus turns one around.
+// The orders of a list. A leading minus reverses an order.
 const (
 	byID        = "id"
 	byActivity  = "last_activity_at"
 	byTurns     = "turns"
 	byTokens    = "tokens"
-	byRelevance = "relevance" // the best match first
+	byRelevance = "relevance" // best match first
 )
 
-// sorts are the orders by their number in cursors.
+// sorts are the orders.
 var sorts = []string{byID, "-" + byID, byActivity, "-" + byActivity, byTurns, "-" + byTurns, byTokens, "-" + byTokens,
 	byRelevance}
 
-// What a list shows besides, where it is asked for.
+// Details that a list shows only if requested.
 const (
 	fieldPreview = "preview"
 	fieldWindow  = "window"
 )
 
-// maxWithFields is the longest page that shows more than the sessions themselves, because it reads several records for
-// each.
+// maxWithFields is the largest page size with details, which need several reads for each session.
 const maxWithFields = 200
 
-// check refuses what cannot be meant.
+// check returns an error for an invalid query.
 func (q *Query) check(page records.Page) error {
 	if q.Text = strings.TrimSpace(q.Text); q.Sort == "" {
 		if q.Sort = byID; q.Text != "" {
@@ -102,14 +101,14 @@ func (q *Query) check(page records.Page) error {
 	return nil
 }
 
-// takes tells whether a session passes all filters but the text.
+// takes reports whether a session passes all filters except the text.
 func (q *Query) takes(h *session.NamedHead) bool {
 	return h.Counts(h.ID) && (q.Agent == "" || q.Agent == h.Agent) && (q.Kind == "" || q.Kind == h.Kind) &&
 		(q.Since == nil || !h.LastActivity.Before(*q.Since))
 }
 
-// List lists a project's sessions. It answers not_found, out_of_range, invalid_cursor, and invalid_value where a filter
-// or the order is none.
+// List lists a project's sessions. It returns not_found, out_of_range, invalid_cursor, and invalid_value for an invalid
+// filter or order.
 func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, q Query, page records.Page) (
 	records.List[Row], error) {
 	out := records.List[Row]{Data: []Row{}}
@@ -138,7 +137,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return l.page()
 }
 
-// place is where a session stands in an order: by a value, and by its id among those of the same value.
+// place is the position of a session in an order: a value, and its id among those with the same value.
 type place struct {
 	value uint64
 	id    string
@@ -154,7 +153,7 @@ func (p place) compare(o place) int {
 	return strings.Compare(p.id, o.id)
 }
 
-// bound reads where the page begins.
+// bound decodes where the page begins.
 func (l *lister) bound(page records.Page) error {
 	limit, cursor, err := page.Decode(l.list()...)
 	if err != nil {
@@ -172,12 +171,12 @@ func (l *lister) bound(page records.Page) error {
 	return nil
 }
 
-// list names the list for its cursors.
+// list identifies the list in its cursors.
 func (l *lister) list() [][]byte {
 	return [][]byte{[]byte("sessions"), l.project.Incarnation[:], []byte(l.q.Sort)}
 }
 
-// cursor names the place behind which the next page begins.
+// cursor returns the cursor of the page that follows a position.
 func (l *lister) cursor(p place) *string {
 	return records.Cursor(append(binary.BigEndian.AppendUint64(nil, p.value), p.id...), l.list()...)
 }

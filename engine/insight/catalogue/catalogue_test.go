@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(compilertest.Main(m)) }
 
-// list gives all sessions that a query lists, in pages of a length.
+// list returns all sessions that match a query, reading them in pages of the given size.
 func list(k *enginetest.Kit, q catalogue.Query, limit int) (rows []catalogue.Row) {
 	k.Helper()
 	for cursor := ""; ; {
@@ -47,7 +47,7 @@ func ids(rows []catalogue.Row) (out []string) {
 	return out
 }
 
-// TestOrdersAndFilters holds lists in all orders, with all filters and pages of any length, against sorting all sessions.
+// TestOrdersAndFilters compares lists in all orders, with all filters and page sizes, with sorting all sessions.
 func TestOrdersAndFilters(t *testing.T) {
 	k, r := enginetest.New(t), rand.New(rand.NewPCG(11, 7))
 	agents := []string{"", "main", "cron"}
@@ -60,7 +60,7 @@ func TestOrdersAndFilters(t *testing.T) {
 		for range r.IntN(4) {
 			k.Post(spec.ID, enginetest.User(strings.Repeat("word ", 1+r.IntN(3))))
 		}
-		if r.IntN(3) > 0 { // some are of one moment
+		if r.IntN(3) > 0 { // some have the same time
 			k.Advance(time.Minute)
 		}
 	}
@@ -102,7 +102,8 @@ func TestOrdersAndFilters(t *testing.T) {
 	}
 }
 
-// TestPagesGoOn: a session that is used between two pages is shown again at most, and no other is left out or twice.
+// TestPagesGoOn: a session that is used between two pages may be listed twice, but no other is left out or listed
+// twice.
 func TestPagesGoOn(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 6 {
@@ -129,7 +130,7 @@ func TestPagesGoOn(t *testing.T) {
 	enginetest.RefusedWith(t, err, fault.Invalid, "invalid_cursor")
 }
 
-// TestFoundByWords finds sessions by what was said, by their ids and by their titles.
+// TestFoundByWords finds sessions by the words of their messages, by their ids and by their titles.
 func TestFoundByWords(t *testing.T) {
 	k := enginetest.New(t)
 	spec := session.Spec{ID: "titled", Title: "All about Giraffes"}
@@ -158,7 +159,7 @@ func TestFoundByWords(t *testing.T) {
 	}
 }
 
-// TestFields: previews and windows say what the messages and the decisions say.
+// TestFields compares previews and windows with the messages and the decisions.
 func TestFields(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("first question"), enginetest.Assistant("first reply"))
@@ -190,7 +191,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestRefusals names what cannot be meant.
+// TestRefusals expects errors for invalid queries.
 func TestRefusals(t *testing.T) {
 	k := enginetest.New(t)
 	for _, tc := range []struct {

@@ -11,17 +11,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Preview is how a session stands: its newest question and the newest reply, each cut to a line. Those of delegations
-// are left out.
+// Preview shows the latest question of a session and the latest reply, each cut to one line, without those of
+// delegations.
 type Preview struct {
-	User      string `json:"user"` // empty: there is none
+	User      string `json:"user"` // empty if there is none
 	Assistant string `json:"assistant"`
 }
 
-// previewed is how many of a session's newest messages are looked at for a reply.
+// previewed is how many of a session's newest messages are searched for a reply.
 const previewed = 32
 
-// preview reads the last words of a session.
+// preview reads the preview of a session.
 func (l *lister) preview(h *session.NamedHead) (*Preview, error) {
 	out := new(Preview)
 	hs, _, err := l.svc.sessions.ReadHeaders(l.ctx, l.c.Tenant, h.Extent(), previewed, nil)
@@ -42,7 +42,7 @@ func (l *lister) preview(h *session.NamedHead) (*Preview, error) {
 	return out, err
 }
 
-// text is the beginning of a message; empty where it cannot be read any more.
+// text returns the beginning of a message; empty if it cannot be read.
 func (l *lister) text(h *session.NamedHead, seq uint64) (string, error) {
 	bodies, err := l.svc.sessions.ReadBodies(l.ctx, l.c.Tenant, h.Incarnation, seq, seq)
 	if err != nil {
@@ -55,24 +55,24 @@ func (l *lister) text(h *session.NamedHead, seq uint64) (string, error) {
 	return cut(m.Text), nil
 }
 
-// Windows is what the newest windows of a session were like.
+// Windows describes the latest windows of a session.
 type Windows struct {
-	DecisionID string         `json:"decision_id"` // of the newest, as the next two
+	DecisionID string         `json:"decision_id"` // of the newest window, like the next two
 	At         time.Time      `json:"at"`
 	Usage      decision.Usage `json:"usage"`
-	// Count is how many were looked at, Cuts how many of them cut the history that the one before showed, and Tokens what
-	// each took, oldest first.
+	// Count is the number of windows read. Cuts is how many of them dropped history that the previous window showed.
+	// Tokens are their sizes, oldest first.
 	Count  int      `json:"count"`
 	Cuts   int      `json:"cuts"`
 	Tokens []uint64 `json:"tokens"`
-	// Prefix is the mean share of a window that the one after it begins with; nil: no two were compared.
+	// Prefix is the mean share of a window that the next one starts with; nil if there were no two to compare.
 	Prefix *float64 `json:"prefix"`
 }
 
-// newestWindows is how many windows of a session a list looks at.
+// newestWindows is how many windows of a session a list reads.
 const newestWindows = 24
 
-// windows reads the newest windows of a session; nil where there is none.
+// windows reads the latest windows of a session; nil if there are none.
 func (l *lister) windows(id string) (*Windows, error) {
 	rows, err := l.svc.decisions.List(l.ctx, l.c, l.project.ID, decision.Filter{Session: id},
 		records.Page{Limit: newestWindows})

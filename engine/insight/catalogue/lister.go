@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// lister makes one page.
+// lister builds one page.
 type lister struct {
 	svc     *Service
 	ctx     context.Context
@@ -21,12 +21,12 @@ type lister struct {
 	setup   *project.Setup
 
 	limit    int
-	order    int // in sorts
+	order    int // index in sorts
 	descends bool
-	after    *place // nil: from the first
+	after    *place // nil means from the start
 	matches  map[string]*found
 
-	kept []candidate // the best so far, at most one more than the page has, sorted once they are that many
+	kept []candidate // the best so far, at most one more than fits on the page; sorted once there are that many
 }
 
 // candidate is a session that may be on the page.
@@ -35,7 +35,7 @@ type candidate struct {
 	*session.NamedHead
 }
 
-// before tells whether one place comes before another in the order of the list.
+// before reports whether position a precedes b in the order of the list.
 func (l *lister) before(a, b place) bool {
 	if l.descends {
 		a, b = b, a
@@ -43,7 +43,7 @@ func (l *lister) before(a, b place) bool {
 	return a.compare(b) < 0
 }
 
-// collect reads the heads of the project and keeps the first of those behind the page before.
+// collect reads the heads of the project and keeps the first ones after the previous page.
 func (l *lister) collect() error {
 	from := ""
 	if byKey := l.q.Sort == byID; byKey && l.after != nil {
@@ -61,13 +61,13 @@ func (l *lister) collect() error {
 			continue
 		}
 		if l.keep(candidate{at, &h}); l.q.Sort == byID && len(l.kept) > l.limit {
-			break // those that follow have later ids
+			break // the rest have later ids
 		}
 	}
 	return nil
 }
 
-// keep takes a session among the best, and lets go of the last one where there are too many.
+// keep adds a session to the best ones, and drops the last one if there are too many.
 func (l *lister) keep(new candidate) {
 	most := l.limit + 1
 	if len(l.kept) == most && !l.before(new.place, l.kept[most-1].place) {
@@ -84,7 +84,7 @@ func (l *lister) keep(new candidate) {
 	}
 }
 
-// value is what the order goes by.
+// value returns what a session is ordered by.
 func (l *lister) value(h *session.NamedHead) uint64 {
 	x := h.Extent()
 	switch strings.TrimPrefix(l.q.Sort, "-") {
@@ -97,10 +97,10 @@ func (l *lister) value(h *session.NamedHead) uint64 {
 	case byRelevance:
 		return l.matches[h.ID].weight()
 	}
-	return 0 // the id alone
+	return 0 // ordered by id only
 }
 
-// page shows what was collected.
+// page returns the collected sessions as a page.
 func (l *lister) page() (records.List[Row], error) {
 	out := records.List[Row]{Data: []Row{}}
 	if len(l.kept) > l.limit {

@@ -7,28 +7,28 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// Match is the message of a session that fits a text best.
+// Match is the message of a session that matches a text best.
 type Match struct {
 	MessageID string  `json:"message_id"`
 	Turn      uint32  `json:"turn"`
 	Role      string  `json:"role"`
-	Text      string  `json:"text"` // a part of it
+	Text      string  `json:"text"` // an excerpt
 	Score     float64 `json:"score"`
 }
 
-// found is why a session passes the text of a query.
+// found says why a session matches the text of a query.
 type found struct {
-	named bool        // its id or title has the text
-	hit   *recall.Hit // its best message; nil: none
+	named bool        // its id or title contains the text
+	hit   *recall.Hit // its best message; nil if none
 }
 
-// maxMatches is how many messages a text is looked for in, the best ones of the project.
+// maxMatches is how many matching messages of the project are considered, best first.
 const maxMatches = 100
 
-// match finds the messages that fit the text, in all sessions.
+// match searches the messages of all sessions for the text.
 func (l *lister) match() error {
 	l.matches = map[string]*found{}
-	if l.q.Text == "*" { // which asks recall for the newest messages
+	if l.q.Text == "*" { // recall would return the newest messages
 		return nil
 	}
 	got, err := l.svc.recall.Recall(l.ctx, l.c, l.project.ID,
@@ -45,7 +45,7 @@ func (l *lister) match() error {
 	return nil
 }
 
-// found tells whether a session passes the text.
+// found reports whether a session matches the text.
 func (l *lister) found(h *session.NamedHead) bool {
 	text := strings.ToLower(l.q.Text)
 	f := l.matches[h.ID]
@@ -59,7 +59,7 @@ func (l *lister) found(h *session.NamedHead) bool {
 	return f != nil
 }
 
-// weight is how well a session fits. A name that has the text comes before all messages.
+// weight returns how well a session matches. A match in its id or title ranks above all messages.
 func (f *found) weight() uint64 {
 	const one = 1 << 32
 	n := uint64(0)
@@ -72,7 +72,7 @@ func (f *found) weight() uint64 {
 	return n
 }
 
-// match shows the best message.
+// match returns the best message in the form of a list.
 func (f *found) match() *Match {
 	if f == nil || f.hit == nil {
 		return nil
@@ -84,7 +84,7 @@ func (f *found) match() *Match {
 // shownText is how much of a message a list shows, in bytes.
 const shownText = 240
 
-// around is the part of a hit's text in which the first of its words stands.
+// around returns the part of a hit's text around the first of its words.
 func around(h *recall.Hit) string {
 	text, from := h.Content, len(h.Content)
 	lower := strings.ToLower(text)
@@ -94,7 +94,7 @@ func around(h *recall.Hit) string {
 		}
 	}
 	const before = shownText / 4
-	if from == len(text) || from <= before || len(lower) != len(text) { // or lower case moved the places
+	if from == len(text) || from <= before || len(lower) != len(text) { // or converting to lower case moved the offsets
 		from = 0
 	} else {
 		from -= before
@@ -102,7 +102,7 @@ func around(h *recall.Hit) string {
 	return cut(text[from:])
 }
 
-// cut is the beginning of a text, on one line.
+// cut returns the beginning of a text on one line.
 func cut(text string) string {
 	more := len(text) > shownText
 	if more {

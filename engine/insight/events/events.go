@@ -1,9 +1,8 @@
-// Package events follows a session: what is added to it, what is taken back, its summaries, and the windows that are made
-// of it.
+// Package events streams what happens to a session: turns, rewinds, summaries, and the windows made of it.
 //
-// The hard idea is that nothing is kept for followers. Where one stands is a position in what the store has anyway, the
-// number of messages, the summary's version and the time of a decision, and each event's id holds all of it. So a reader
-// that comes back to another server goes on where it was.
+// Nothing is stored for followers. A follower's position consists of values that the store has anyway: the number of
+// messages, the version of the summary, and the time of a decision. The id of each event contains all of them, so a
+// reader can continue at any server.
 package events
 
 import (
@@ -23,14 +22,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Service follows sessions.
+// Service streams the events of sessions.
 type Service struct {
 	db        *records.DB
 	sessions  *session.Service
 	decisions *decision.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, sessions *session.Service, decisions *decision.Service) *Service {
 	return &Service{db: db, sessions: sessions, decisions: decisions}
 }
@@ -43,42 +42,42 @@ const (
 	kindDecision = "decision"
 )
 
-// Turn is a turn that was added, or messages that were added to one.
+// Turn reports a new turn, or messages that were added to one.
 type Turn struct {
 	Turn     uint32 `json:"turn"`
-	Messages int    `json:"messages"` // that were added
-	Tokens   uint64 `json:"tokens"`   // of these, by the tokenizer o200k_base
+	Messages int    `json:"messages"` // number of messages added
+	Tokens   uint64 `json:"tokens"`   // of these messages, counted with o200k_base
 	First    string `json:"first"`    // the ids of the first and the last of them
 	Last     string `json:"last"`
-	Revision uint64 `json:"revision"` // of the session, by now
+	Revision uint64 `json:"revision"` // current revision of the session
 }
 
-// Rewind says that turns were taken back.
+// Rewind reports that turns were taken back.
 type Rewind struct {
-	Turns    uint32 `json:"turns"` // that live, by now
+	Turns    uint32 `json:"turns"` // number of living turns now
 	LastTurn uint32 `json:"last_turn"`
 	Revision uint64 `json:"revision"`
 }
 
-// Summary is a version of the running summary; version 0: it was deleted.
+// Summary reports a version of the running summary; version 0 means that it was deleted.
 type Summary struct {
 	Version        uint32 `json:"version"`
 	CoversMessages uint64 `json:"covers_messages"`
 }
 
-// position is how far a follower is.
+// position is how far a follower has read.
 type position struct {
-	session    ident.Incarnation // zero: the session had no turn yet
+	session    ident.Incarnation // zero if the session had no turn yet
 	messages   uint64
-	superseded uint64 // messages that were taken back
+	superseded uint64 // number of messages taken back
 	summary    uint32
-	at         int64  // when the newest decision that was given was made, in ms since 1970
+	at         int64  // time of the newest decision that was returned, in ms since 1970
 	decision   string // its id
 }
 
 const idPrefix = "evt_"
 
-// String is the position as the id of an event.
+// String returns the position as the id of an event.
 func (p *position) String() string {
 	b := append(make([]byte, 0, 36), p.session[:]...)
 	b = binary.BigEndian.AppendUint64(b, p.messages)
@@ -88,7 +87,7 @@ func (p *position) String() string {
 	return idPrefix + ident.Alphabet.EncodeToString(b) + "." + p.decision
 }
 
-// parse reads what String wrote.
+// parse decodes what String returned.
 func parse(id string) (p position, err error) {
 	text, decision, ok := strings.Cut(strings.TrimPrefix(id, idPrefix), ".")
 	b, wrong := ident.Alphabet.DecodeString(text)
@@ -107,16 +106,16 @@ type follower struct {
 	c           ident.Caller
 	project, id string
 	position
-	// given are the decisions that were given lately, by id, with their time: those of two servers may come to be seen in
-	// another order than they were made in.
+	// given are the recently returned decisions, by id, with their times. The decisions of two servers may become
+	// visible in another order than they were made in.
 	given map[string]time.Time
 }
 
-// lately is how much later than others a decision may be stored.
+// lately is how long after others a decision may be stored.
 const lately = 5 * time.Second
 
-// Follow streams what happens to a session: behind the event after, or from now on where that is empty. It answers
-// not_found where there is no such session, and invalid_id where after is no id of an event of it.
+// Follow streams the events of a session that follow the event after; if it is empty, those from now on. It returns
+// not_found if there is no such session, and invalid_id if after is not the id of one of its events.
 func (svc *Service) Follow(ctx context.Context, c ident.Caller, projectID, id, after string) (records.Feed, error) {
 	_, h, err := svc.sessions.Existing(ctx, c, projectID, id)
 	if err != nil {
@@ -140,10 +139,10 @@ func (svc *Service) Follow(ctx context.Context, c ident.Caller, projectID, id, a
 	})
 }
 
-// superseded is how many messages of a session were taken back.
+// superseded returns how many messages of a session were taken back.
 func superseded(h *session.Head) uint64 { return h.Superseded.Messages(h.Messages) }
 
-// passOver notes decisions of lately as given.
+// passOver marks recent decisions as returned.
 func (f *follower) passOver(ctx context.Context, which func(*decision.Row) bool) error {
 	rows, err := f.decisions(ctx)
 	for i := range rows {
@@ -157,16 +156,17 @@ func (f *follower) passOver(ctx context.Context, which func(*decision.Row) bool)
 	return err
 }
 
-// News is nil: who reads the feed asks every so often.
+// News returns nil: the reader of the feed has to poll.
 func (f *follower) News() <-chan struct{} { return nil }
 
-// Close has nothing to let go of.
+// Close does nothing.
 func (f *follower) Close() {}
 
-// maxEvents bounds the messages and the decisions that one Next looks at. Of more, the oldest are passed over.
+// maxEvents is the maximum number of messages and of decisions that one Next reads. If there are more, the oldest are
+// skipped.
 const maxEvents = 4096
 
-// Next gives what happened since.
+// Next returns what has happened since the last call.
 func (f *follower) Next(ctx context.Context) ([]records.Event, error) {
 	_, h, err := f.svc.sessions.Existing(ctx, f.c, f.project, f.id)
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *follower) Next(ctx context.Context) ([]records.Event, error) {
 		if f.session != (ident.Incarnation{}) {
 			return nil, fault.Errorf(fault.NotFound, "not_found", "no session %q", f.id)
 		}
-		f.session = h.Incarnation // its first turn has come
+		f.session = h.Incarnation // its first turn was added
 	}
 	var out []records.Event
 	give := func(kind string, data any) {
@@ -186,7 +186,7 @@ func (f *follower) Next(ctx context.Context) ([]records.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	giveDecisions := func(before uint32) { // the decisions that were made before a turn
+	giveDecisions := func(before uint32) { // returns the decisions made before a turn
 		for len(rows) > 0 && rows[0].Turn < before {
 			row := rows[0]
 			rows = rows[1:]
@@ -231,7 +231,7 @@ type added struct {
 	last uint64
 }
 
-// turns are the turns that the messages behind the position belong to.
+// turns returns the turns of the messages after the position.
 func (f *follower) turns(ctx context.Context, h *session.Head) (out []added, err error) {
 	if h.Messages <= f.messages {
 		return nil, nil
@@ -257,7 +257,8 @@ func (f *follower) turns(ctx context.Context, h *session.Head) (out []added, err
 	return out, nil
 }
 
-// decisions are those that were not given yet, oldest first. Forks are left out: they lie in the past.
+// decisions returns the decisions that were not returned yet, oldest first. It leaves out forks, which describe the
+// past.
 func (f *follower) decisions(ctx context.Context) (out []decision.Row, err error) {
 	since := time.UnixMilli(f.at).Add(-lately).UTC()
 	for page := (records.Page{Limit: 100}); len(out) < maxEvents; {

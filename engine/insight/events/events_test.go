@@ -40,7 +40,7 @@ func next(k *enginetest.Kit, f records.Feed) []records.Event {
 	return events
 }
 
-// shown is an event in short: a turn with its messages, a rewind with what is left, a decision with its id.
+// shown is a short form of an event: a turn with its messages, a rewind with what is left, a decision with its id.
 func shown(e records.Event) string {
 	switch data := e.Data.(type) {
 	case events.Turn:
@@ -55,7 +55,8 @@ func shown(e records.Event) string {
 	return fmt.Sprintf("%+v", e)
 }
 
-// TestFollowersSeeAllOnce holds followers that look at any time, and come back with any event's id, against what was done.
+// TestFollowersSeeAllOnce compares what was done with what followers see that read at any time and reconnect with any
+// event's id.
 func TestFollowersSeeAllOnce(t *testing.T) {
 	for seed := range uint64(12) {
 		k, r := enginetest.New(t), rand.New(rand.NewPCG(seed, 3))
@@ -71,7 +72,7 @@ func TestFollowersSeeAllOnce(t *testing.T) {
 				got, ids = append(got, shown(e)), append(ids, e.ID)
 				seen[shown(e)]++
 			}
-			if r.IntN(3) == 0 && len(ids) > 0 { // the reader loses its connection
+			if r.IntN(3) == 0 && len(ids) > 0 { // the reader reconnects
 				f = follow(k, "s", ids[len(ids)-1])
 			}
 		}
@@ -103,7 +104,7 @@ func TestFollowersSeeAllOnce(t *testing.T) {
 			slices.Sort(want)
 			t.Fatalf("seed %d: the events are\n%v\nnot\n%v", seed, got, want)
 		}
-		// From any event on, a new reader gets the rest.
+		// After any event, a new reader gets the rest.
 		for at := range ids {
 			var rest []string
 			for _, e := range next(k, follow(k, "s", ids[at])) {
@@ -118,7 +119,8 @@ func TestFollowersSeeAllOnce(t *testing.T) {
 	}
 }
 
-// TestRewindsSummariesAndEnds: what else happens to a session is told, and a stream of one that is gone ends.
+// TestRewindsSummariesAndEnds expects the other events of a session, and the end of a stream when the session is
+// deleted.
 func TestRewindsSummariesAndEnds(t *testing.T) {
 	scribe := new(enginetest.Scribe)
 	k := enginetest.Open(t, enginetest.New(t).Store, enginetest.SummariseWith(scribe))
@@ -169,7 +171,7 @@ func TestRewindsSummariesAndEnds(t *testing.T) {
 	enginetest.RefusedWith(t, err, fault.Invalid, "invalid_id")
 	_, err = k.Tail.Follow(t.Context(), k.Admin, ident.DefaultProject, "none", "")
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
-	// dashboard is there before its first turn.
+	// dashboard exists before its first turn.
 	f = follow(k, ident.DefaultSession, "")
 	k.Post("", enginetest.User("hello"))
 	if events := next(k, f); len(events) != 1 || shown(events[0]) != "turn 1 +1" {

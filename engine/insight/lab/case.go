@@ -11,17 +11,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Case names a stored decision, and the step of its pipeline in whose place a policy is tried: it sees what that step
-// saw.
+// Case names a stored decision, and the step of its pipeline that a tried policy replaces: the policy sees what that
+// step saw.
 type Case struct {
 	Project    string `json:"project,omitempty"`
 	DecisionID string `json:"decision_id,omitempty"`
-	// Step counts from 0. Nil: the first step that runs a policy of the same name, else 0.
+	// Step counts from 0. Nil means the first step that runs a policy of the same name, or else 0.
 	Step *int `json:"step,omitempty"`
 }
 
-// runOnDecision makes the window of a decision once more, with a policy in the place of one of its steps and none behind
-// it. It tells which place that is.
+// runOnDecision makes the window of a decision again, with a policy in place of one of its steps and no steps after it.
+// It returns the index of that step.
 func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name string, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, int, error) {
 	if given := req.beside(); given != "" {
@@ -69,7 +69,8 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	return out, at, err
 }
 
-// beside names a field that a run on a decision takes from there, and that the request gives nevertheless; "" for none.
+// beside returns the name of a field that the request sets although a run on a decision takes it from the decision; ""
+// if there is none.
 func (r *RunRequest) beside() string {
 	for _, f := range []struct {
 		name  string

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// A policy that breaks the law is shown with what it did, and with the rule; nothing that another policy did instead.
+// A policy that breaks the validity check is shown with what it did and with the rule. No other policy steps in.
 func TestRunningALawlessPolicy(t *testing.T) {
 	k := enginetest.New(t)
 	k.Upload("drops", wasmtest.Policy(wasmtest.Manifest("drops"), wasmtest.DropFirst()))
@@ -37,7 +37,7 @@ func TestRunningALawlessPolicy(t *testing.T) {
 	}
 }
 
-// There is no budget unless one is given, whatever a project's default is.
+// There is no budget unless the request gives one, whatever the project's default is.
 func TestRunningWithoutABudget(t *testing.T) {
 	k := enginetest.New(t)
 	var messages []string
@@ -53,8 +53,8 @@ func TestRunningWithoutABudget(t *testing.T) {
 	}
 }
 
-// A decision is a case: the policy sees what its step saw, after the steps before it, with the decision's request; the
-// session may have gone on meanwhile.
+// A policy that is run on a decision sees what the step saw, after the steps before it, with the decision's request,
+// even if the session has grown since.
 func TestRunningOnADecision(t *testing.T) {
 	k := enginetest.New(t)
 	k.Upload("by-tag", enginetest.Tagged(t))

@@ -19,7 +19,7 @@ type DiffRequest struct {
 	B DiffSide `json:"b"`
 }
 
-// DiffSide is a window: that of a decision, as it was, or the one that a request gets now, which is only looked at.
+// DiffSide is a window: the one of a decision, as it was, or the one that a request gets now, which is not stored.
 type DiffSide struct {
 	Decision string          `json:"decision,omitempty"`
 	Request  *window.Request `json:"request,omitempty"`
@@ -29,10 +29,10 @@ type DiffSide struct {
 type Diff struct {
 	A        DiffedWindow `json:"a"`
 	B        DiffedWindow `json:"b"`
-	Messages Sides        `json:"messages"` // of the answers
+	Messages Sides        `json:"messages"` // in the responses
 	Tokens   Sides        `json:"tokens"`   // of the windows
 	Prefix   DiffPrefix   `json:"prefix"`
-	Changed  int          `json:"changed"` // rows of which the sides differ
+	Changed  int          `json:"changed"` // number of rows in which the sides differ
 	Rows     []DiffRow    `json:"rows"`
 }
 
@@ -43,22 +43,22 @@ type DiffedWindow struct {
 	Pipeline []decision.Step `json:"pipeline"`
 }
 
-// Sides is a number of both windows.
+// Sides is a number for both windows.
 type Sides struct {
 	A uint64 `json:"a"`
 	B uint64 `json:"b"`
 }
 
-// DiffPrefix is what both prompts begin with. Tokens are those of B, of the whole messages.
+// DiffPrefix is what both prompts begin with. Tokens are those of B, of whole messages.
 type DiffPrefix struct {
-	System   bool   `json:"system"`   // they begin with the same system prompt, or both with none
-	Messages int    `json:"messages"` // that are the same, whole
+	System   bool   `json:"system"`   // same system prompt, or none in both
+	Messages int    `json:"messages"` // number of whole messages that are equal
 	Tokens   uint64 `json:"tokens"`
-	Bytes    int    `json:"bytes"` // of the system prompt and the messages, as they are answered
-	Of       Sides  `json:"of"`    // how many bytes there are
+	Bytes    int    `json:"bytes"` // of the system prompt and the messages, as returned
+	Of       Sides  `json:"of"`    // total number of bytes
 }
 
-// DiffRow is what became of a message in both windows. A side is nil where the message was not considered there.
+// DiffRow is what happened to a message in both windows. A side is nil if that window did not consider the message.
 type DiffRow struct {
 	MessageID *string             `json:"message_id"`
 	Turn      *uint32             `json:"turn"`
@@ -67,14 +67,14 @@ type DiffRow struct {
 	B         *decision.ReportRow `json:"b"`
 }
 
-// diffed is a window as it is compared.
+// diffed is a window in the form in which it is compared.
 type diffed struct {
 	DiffedWindow
 	Report []decision.ReportRow `json:"report"`
 }
 
-// Diff compares two windows message by message. Nothing is stored. It answers what Replay answers for a decision and what
-// Assemble answers for a request.
+// Diff compares two windows message by message. It stores nothing. It returns the errors of Replay for a decision, and
+// those of Assemble for a request.
 func (svc *Service) Diff(ctx context.Context, c ident.Caller, projectID string, req *DiffRequest) (out Diff, err error) {
 	var sides [2]diffed
 	for i, side := range [...]struct {
@@ -104,7 +104,7 @@ func (svc *Service) Diff(ctx context.Context, c ident.Caller, projectID string, 
 	return out, nil
 }
 
-// sideOf makes one of the windows and gives its JSON with its report.
+// sideOf makes one of the windows and returns its JSON with its report.
 func (svc *Service) sideOf(ctx context.Context, c ident.Caller, projectID string, side *DiffSide) ([]byte, error) {
 	if side.Request != nil {
 		asked := *side.Request
@@ -126,8 +126,8 @@ func (svc *Service) sideOf(ctx context.Context, c ident.Caller, projectID string
 	return made.AppendMembers([]byte(`{"fork_of":null`))
 }
 
-// rowName tells rows of one window apart. Messages have ids; others are told by who put them in, and which one of these
-// it is.
+// rowName identifies a row within its window. Messages have ids; other rows are identified by who inserted them and by
+// a running number.
 func rowName(r *decision.ReportRow, seen map[string]int) string {
 	if r.MessageID != nil {
 		return "m" + *r.MessageID
@@ -137,7 +137,7 @@ func rowName(r *decision.ReportRow, seen map[string]int) string {
 	return fmt.Sprint(name, " ", seen[name])
 }
 
-// rowsOf puts two reports beside each other, in the order that they share.
+// rowsOf aligns two reports in their common order.
 func rowsOf(a, b []decision.ReportRow) []DiffRow {
 	rows := make([]DiffRow, 0, max(len(a), len(b)))
 	names, seen := make([]string, len(a)), map[string]int{}
@@ -186,7 +186,7 @@ func diffRow(a, b *decision.ReportRow) DiffRow {
 	return row
 }
 
-// prefixOf finds what two prompts begin with.
+// prefixOf returns the common beginning of two prompts.
 func prefixOf(a, b *diffed) (p DiffPrefix) {
 	parts := func(d *diffed) [][]byte {
 		out := [][]byte{d.System}
@@ -205,11 +205,11 @@ func prefixOf(a, b *diffed) (p DiffPrefix) {
 		if p.Bytes += n; n < len(x[i]) || n < len(y[i]) {
 			break
 		}
-		if whole := min(len(x), len(y)) - 2; 0 < i && i <= whole { // the first part is the system prompt, the last the text
+		if whole := min(len(x), len(y)) - 2; 0 < i && i <= whole { // the first part is the system prompt, the last one the text
 			p.Messages++
 		}
 	}
-	// Formats without a place for the system prompt have it as their first message.
+	// Formats without a field for the system prompt have it as their first message.
 	if p.System = bytes.Equal(a.System, b.System); p.System && len(a.System) == 0 {
 		p.System = a.Usage.SystemTokens+b.Usage.SystemTokens == 0 || p.Messages > 0
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// talk makes a session of turns with tools, of which some results are long.
+// talk creates a session whose turns use tools, with some long results.
 func talk(k *enginetest.Kit, session string, turns int) {
 	k.Helper()
 	for i := range turns {
@@ -32,7 +32,7 @@ func diff(k *enginetest.Kit, request string) (lab.Diff, error) {
 	return k.Trials.Diff(k.Context(), k.Admin, ident.DefaultProject, &req)
 }
 
-// TestDiffIsBothReports: a diff shows both windows and both reports, each row once, and stores nothing.
+// TestDiffIsBothReports expects both windows and both reports, with each row once, and nothing stored.
 func TestDiffIsBothReports(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)

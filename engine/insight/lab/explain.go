@@ -19,10 +19,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// Explanation is a stored decision with its report, which is computed again.
+// Explanation is a stored decision with its report, which is recomputed.
 type Explanation struct {
 	DecisionID string                  `json:"decision_id"`
-	ForkOf     string                  `json:"fork_of,omitempty"` // the decision that this one is a fork of
+	ForkOf     string                  `json:"fork_of,omitempty"` // the decision that this one was forked from
 	SessionID  string                  `json:"session_id"`
 	CreatedAt  time.Time               `json:"created_at"`
 	Revision   uint64                  `json:"revision"`
@@ -31,19 +31,19 @@ type Explanation struct {
 	WindowHash string                  `json:"window_hash"`
 	Format     string                  `json:"format,omitempty"`
 	Usage      decision.Usage          `json:"usage"`
-	Cut        bool                    `json:"cut"` // it does not begin with all history of the window before
+	Cut        bool                    `json:"cut"` // it does not start with all history of the previous window
 	Thinking   *prompt.ThinkingLeft    `json:"thinking,omitempty"`
 	Pipeline   []decision.Step         `json:"pipeline"`
 	Settings   project.Settings        `json:"settings"`
 	Request    json.RawMessage         `json:"request"`
 	Summary    *window.SummaryUsed     `json:"summary"`
 	Memories   []window.RecalledMemory `json:"memories,omitzero"`
-	Report     *[]decision.ReportRow   `json:"report"`           // null: an input is purged, or there is no window
-	Purged     string                  `json:"purged,omitempty"` // which
+	Report     *[]decision.ReportRow   `json:"report"`           // null if an input is purged or there is no window
+	Purged     string                  `json:"purged,omitempty"` // which input
 	decision.OfCall
 }
 
-// Decision explains a stored decision. Where an input is purged, Report is nil and Purged says which. It answers
+// Decision explains a stored decision. If an input is purged, Report is nil and Purged names the input. It returns
 // not_found, session_purged and pipeline_purged.
 func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id string) (Explanation, error) {
 	d, proxied, err := svc.decisions.Show(ctx, c, projectID, id)
@@ -80,7 +80,7 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 func (e *Explanation) Append(dst []byte) ([]byte, error) {
 	dst, err := rawjson.AppendJSON(dst, struct {
 		*Explanation
-		Report *struct{} `json:"report,omitempty"` // instead of that one, which writes itself
+		Report *struct{} `json:"report,omitempty"` // hides the field above, which is encoded separately
 	}{Explanation: e})
 	if err != nil {
 		return dst, err

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// ForkRequest says what is to be otherwise than in a decision. What it leaves out stays as it was.
+// ForkRequest says what to change in a decision. Fields that are left out keep the decision's values.
 type ForkRequest struct {
 	Budget   *window.Budget         `json:"budget,omitempty"` // field by field
 	Pipeline []project.PipelineStep `json:"pipeline,omitempty"`
 	Format   string                 `json:"format,omitempty"`
 	Viewer   *ident.Viewer          `json:"viewer,omitempty"`
-	Settings json.RawMessage        `json:"settings,omitempty"` // as in a patch of a project's
-	Record   bool                   `json:"record,omitempty"`   // keep the fork as a decision of its own
+	Settings json.RawMessage        `json:"settings,omitempty"` // like a patch of a project's settings
+	Record   bool                   `json:"record,omitempty"`   // store the fork as a decision
 }
 
 // Forked is the window that other rules make of a decision's inputs.
@@ -30,14 +30,14 @@ type Forked struct {
 	Report []decision.ReportRow `json:"report"`
 }
 
-// Fork is what a fork says beside its window.
+// Fork describes a fork, apart from its window.
 type Fork struct {
-	DecisionID string      `json:"decision_id,omitzero"` // of the fork, where it is kept
+	DecisionID string      `json:"decision_id,omitzero"` // of the fork, if it is stored
 	ForkOf     string      `json:"fork_of"`
 	Differs    Differences `json:"differs"`
 }
 
-// Differences are what differs from the decision's own window: before is the decision's, after the fork's.
+// Differences are the differences from the decision's own window: before is the decision's, after the fork's.
 type Differences struct {
 	Messages        Compared     `json:"messages"`
 	Tokens          Compared     `json:"tokens"`
@@ -45,7 +45,7 @@ type Differences struct {
 	Changed         []Difference `json:"changed"`
 }
 
-// Difference is a message whose fate differs. A side on which it was not considered is null.
+// Difference is a message with different outcomes. A side is null if that window did not consider the message.
 type Difference struct {
 	MessageID string       `json:"message_id"`
 	Turn      uint32       `json:"turn"`
@@ -53,8 +53,8 @@ type Difference struct {
 	After     *MessageFate `json:"after"`
 }
 
-// Fork makes of a decision's inputs the window that other rules make of them, and appends the JSON of a Forked to dst. It
-// answers what Replay answers, what Assemble answers for a wrong request, and what PatchSettings does for wrong settings.
+// Fork makes a window from a decision's inputs with other rules, and appends the JSON of a Forked to dst. It returns
+// the errors of Replay, those of Assemble for an invalid request, and those of PatchSettings for invalid settings.
 func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id string, req *ForkRequest, dst []byte,
 ) ([]byte, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
@@ -112,14 +112,14 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id stri
 	return is.AppendMembers(append(dst, members[:len(members)-1]...))
 }
 
-// apply changes a request as the fork asks.
+// apply applies the changes of the fork to a request.
 func (r *ForkRequest) apply(to *window.Request) {
 	if r.Format != "" {
 		was := cmp.Or(to.Format, chat.OpenAIChat.String())
-		if was == chat.Text.String() { // which has no messages of its own
+		if was == chat.Text.String() { // it has no messages
 			was = chat.OpenAIChat.String()
 		}
-		to.PendingFormat = cmp.Or(to.PendingFormat, was) // the pending messages stay as they were posted
+		to.PendingFormat = cmp.Or(to.PendingFormat, was) // the format in which the pending messages were posted
 		to.Format = r.Format
 	}
 	if r.Viewer != nil {
@@ -130,7 +130,7 @@ func (r *ForkRequest) apply(to *window.Request) {
 	}
 }
 
-// differences notes the messages whose fates differ, oldest first.
+// differences lists the messages with different outcomes, oldest first.
 func differences(was, is *window.Draft) Differences {
 	out := Differences{Messages: Compared{was.Usage.HistoryMessages, is.Usage.HistoryMessages},
 		Tokens: Compared{was.Usage.Tokens, is.Usage.Tokens}, Changed: []Difference{}}
@@ -152,7 +152,7 @@ func differences(was, is *window.Draft) Differences {
 			out.Changed = append(out.Changed, d)
 		}
 	}
-	// Both sides list messages of one session in one order, so one of them is behind the other at most by its beginning.
+	// Both sides list messages of one session in the same order; only their beginnings may differ.
 	at := map[string]int{}
 	for i := range after {
 		at[*after[i].MessageID] = i

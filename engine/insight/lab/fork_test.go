@@ -37,8 +37,8 @@ func fork(k *enginetest.Kit, id, request string) (out forked, err error) {
 	return out, json.Unmarshal(b, &out.Said)
 }
 
-// A fork is the window that would have been made at that moment by the other rules, whatever happened since, and stores
-// nothing.
+// A fork is the window that would have been made at that moment with the other rules, whatever happened since. It
+// stores nothing.
 func TestForksAreWhatWouldHaveBeen(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -48,7 +48,7 @@ func TestForksAreWhatWouldHaveBeen(t *testing.T) {
 	}
 	const pending = `"session_id":"s","explain":true,"pending":[{"role":"user","content":"now?"}]`
 	w := k.Ask(`{%s,"viewer":{"agent":"a"}}`, pending)
-	// The same moment under other rules, in the one way that there was: ask for it, and in the other: fork.
+	// Make the window with the other rules at the same moment in two ways: by a request, and by a fork.
 	type pair struct{ fork, request string }
 	pairs := map[string]pair{
 		"nothing":  {`{}`, `"viewer":{"agent":"a"}`},
@@ -65,7 +65,7 @@ func TestForksAreWhatWouldHaveBeen(t *testing.T) {
 	for name, p := range pairs {
 		want[name] = k.Ask(`{%s,"record":false,%s}`, pending, p.request)
 	}
-	for i := range 40 { // what comes later is no part of it
+	for i := range 40 { // later messages are not part of it
 		k.Post("s", enginetest.User(fmt.Sprint("later ", i)), enginetest.Assistant("then"))
 	}
 	k.SetIn(ident.DefaultProject, `{"history_max_messages":4}`)
@@ -96,7 +96,7 @@ func TestForksAreWhatWouldHaveBeen(t *testing.T) {
 			t.Errorf("%s: %d messages differ, the reports say %d", name, d.ChangedMessages, changed)
 		}
 	}
-	// One that is kept is a decision: it is listed, explained and replayed.
+	// A recorded fork is a decision: it can be listed, explained and replayed.
 	f, err := fork(k, w.DecisionID, `{"budget":{"max_messages":9},"record":true}`)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestForksAreWhatWouldHaveBeen(t *testing.T) {
 	for _, f := range enginetest.Verified(t, raw.Store).Findings {
 		t.Errorf("%+v", f)
 	}
-	// What is wrong is said.
+	// Errors are reported.
 	for request, code := range map[string]string{`{"settings":{"depth":1}}`: "unknown_field",
 		`{"settings":{"session_history_depth":0}}`: "out_of_range", `{"pipeline":[{"policy":"none"}]}`: "unknown_policy",
 		`{"budget":{"max_messages":-1}}`: "out_of_range", `{"format":"xml"}`: "invalid_value",

@@ -12,23 +12,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// SettingsReplayRequest asks what other settings would change on real sessions.
+// SettingsReplayRequest asks what other settings would change for real sessions.
 type SettingsReplayRequest struct {
-	Settings json.RawMessage `json:"settings,omitempty"` // as in a patch of the project's; null puts one back
-	Sessions []string        `json:"sessions,omitempty"` // nil: those that were used last
-	Newest   int             `json:"newest,omitempty"`   // how many of these; 0: 20
+	Settings json.RawMessage `json:"settings,omitempty"` // like a patch of the project's settings; null restores a default
+	Sessions []string        `json:"sessions,omitempty"` // nil means the most recently used ones
+	Newest   int             `json:"newest,omitempty"`   // how many of these; 0 means 20
 }
 
-// SettingsReplay is what other settings would change: before is the project's own, after are the others.
+// SettingsReplay is what other settings would change: before is with the project's own settings, after with the others.
 type SettingsReplay struct {
 	Project  string          `json:"project"`
 	Sessions []SessionReplay `json:"sessions"`
 	Totals   Totals          `json:"totals"`
 }
 
-// ReplaySettings assembles real sessions as they stand with the project's settings and with others, and says what
-// differs. Nothing is stored and no summary is asked for. It answers not_found where the project or a session is not
-// there, and what PatchSettings answers for wrong settings.
+// ReplaySettings makes windows of real sessions with the project's settings and with others, and reports the
+// differences. It stores nothing and requests no summaries. It returns not_found if the project or a session does not
+// exist, and the errors of PatchSettings for invalid settings.
 func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectID string, req SettingsReplayRequest) (
 	SettingsReplay, error) {
 	out := SettingsReplay{Project: projectID, Sessions: []SessionReplay{}}
@@ -67,7 +67,7 @@ func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectI
 	}
 	entries := slices.Clone(other.Pipeline)
 	for i := range entries {
-		entries[i].OnError = "" // a failure is a finding here
+		entries[i].OnError = "" // so that failures are reported
 	}
 	after, err := r.Make(entries)
 	if err != nil {
@@ -90,7 +90,7 @@ func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectI
 	return out, nil
 }
 
-// newestSessions are the conversations of a project that were used last, the newest first.
+// newestSessions returns the most recently used conversations of a project, newest first.
 func (svc *Service) newestSessions(ctx context.Context, tenant string, p *project.Record, n int) ([]string, error) {
 	var newest []session.NamedHead
 	for h, err := range svc.sessions.Heads(ctx, tenant, p.Incarnation, "") {
@@ -98,7 +98,7 @@ func (svc *Service) newestSessions(ctx context.Context, tenant string, p *projec
 			return nil, err
 		}
 		if h.Kind != session.KindChat || !h.Counts(h.ID) {
-			continue // a background session has no history to be chosen from
+			continue // windows of background sessions choose no history
 		}
 		at, _ := slices.BinarySearchFunc(newest, h, func(a, b session.NamedHead) int {
 			return cmp.Or(b.LastActivity.Compare(a.LastActivity), cmp.Compare(a.ID, b.ID))

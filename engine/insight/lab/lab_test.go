@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// TestOtherSettings holds a replay of settings against setting them: both sides are the windows that agents get.
+// TestOtherSettings compares a replay of settings with setting them: both sides are the windows that agents get.
 func TestOtherSettings(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)

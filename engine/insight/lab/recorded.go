@@ -18,21 +18,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Recorded is what one step of a decision saw and did, as cases to try policies on.
+// Recorded is what one step of a decision saw and did, as cases for trying policies.
 type Recorded struct {
 	DecisionID string         `json:"decision_id"`
 	Step       int            `json:"step"` // in the decision's pipeline
 	Policy     string         `json:"policy"`
 	Version    int            `json:"version"`
 	Outcome    plan.Status    `json:"outcome"`
-	Run        RecordedRun    `json:"run"`  // the body of a run on exactly this
-	Test       selfTest       `json:"test"` // nearly this, for a manifest
+	Run        RecordedRun    `json:"run"`  // the body of a run on exactly this input
+	Test       selfTest       `json:"test"` // almost the same input, as a test for a manifest
 	Passes     bool           `json:"passes"`
 	Differs    string         `json:"differs,omitempty"` // why Test does not pass
-	Records    []RecordedItem `json:"records"`           // the table, in window order
+	Records    []RecordedItem `json:"records"`           // the records of the window, in order
 }
 
-// RecordedRun is what names the case in a run.
+// RecordedRun identifies the case in a run.
 type RecordedRun struct {
 	Project    string          `json:"project"`
 	DecisionID string          `json:"decision_id"`
@@ -40,9 +40,9 @@ type RecordedRun struct {
 	Config     json.RawMessage `json:"config"`
 }
 
-// RecordedItem is one record of the table that the step saw.
+// RecordedItem is one record that the step saw.
 type RecordedItem struct {
-	MessageID  *string `json:"message_id"` // null for what Mneme or a policy put in
+	MessageID  *string `json:"message_id"` // null for what Mneme or a policy inserted
 	Turn       uint32  `json:"turn"`
 	Atom       uint32  `json:"atom"`
 	Role       uint8   `json:"role"`
@@ -50,10 +50,10 @@ type RecordedItem struct {
 	Flags      uint32  `json:"flags"`
 	Tokens     uint32  `json:"tokens"`
 	Compressed uint32  `json:"compressed_tokens"`
-	Text       string  `json:"text"` // of what earlier steps changed or put in; "" elsewhere
+	Text       string  `json:"text"` // of what earlier steps changed or inserted; otherwise ""
 }
 
-// Recorded gives what a step of a decision saw. It answers what Replay answers, and out_of_range where there is no such
+// Recorded returns what a step of a decision saw. It returns the errors of Replay, and out_of_range if there is no such
 // step.
 func (svc *Service) Recorded(ctx context.Context, c ident.Caller, projectID, id string, step int) (Recorded, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
@@ -96,7 +96,7 @@ func (svc *Service) Recorded(ctx context.Context, c ident.Caller, projectID, id 
 	return out, nil
 }
 
-// upTo makes a decision's window with the first steps of its pipeline alone.
+// upTo makes a decision's window with only the first steps of its pipeline.
 func (svc *Service) upTo(ctx context.Context, tenant string, d *decision.Decision, asked *window.Request,
 	pinned *policy.Ready, steps int) (*window.Draft, error) {
 	ready := *pinned
@@ -105,7 +105,7 @@ func (svc *Service) upTo(ctx context.Context, tenant string, d *decision.Decisio
 		Outcomes: d.Steps[:steps:steps]})
 }
 
-// inserted are the texts that a step put in.
+// inserted returns the texts that a step inserted.
 func inserted(before, after *window.Draft) []string {
 	texts := slices.Clone(after.Inserted)
 	for _, text := range before.Inserted {
@@ -116,7 +116,7 @@ func inserted(before, after *window.Draft) []string {
 	return append([]string{}, texts...)
 }
 
-// read fills in the records that the step saw, and a test's messages with what became of them.
+// read fills in the records that the step saw, and a test's messages with their outcomes.
 func (r *Recorded) read(before, after *window.Draft) error {
 	fates := after.Considered()
 	return before.Each(func(it *plan.Item, m *chat.Message, row int) error {
@@ -147,7 +147,7 @@ func (r *Recorded) read(before, after *window.Draft) error {
 	})
 }
 
-// posted is a message as one would post it in openai.chat, with what Mneme knows of it beside.
+// posted returns a message as it would be posted in openai.chat, with Mneme's own fields.
 func posted(m *chat.Message, it *plan.Item) (json.RawMessage, error) {
 	var b chat.Builder
 	b.Reset(chat.OpenAIChat, nil, render.SystemPrompt{})
@@ -165,7 +165,7 @@ func posted(m *chat.Message, it *plan.Item) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSuffix(raw, "}") + "," + string(own[1:])), nil
 }
 
-// tried runs a test with the step that it was made from, and says what went otherwise than it expects.
+// tried runs a test with the step that it was made from, and describes how the result differs from what it expects.
 func (svc *Service) tried(ctx context.Context, tenant string, s *policy.Step, t *selfTest) (string, error) {
 	turns, _, err := splitTurns(chat.OpenAIChat, t.Messages)
 	if err != nil {

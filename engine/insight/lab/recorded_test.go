@@ -12,7 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// What a step saw is a test that passes, in a manifest too, and a run of it by its name does what the step did.
+// What a step saw forms a test that passes, also in a manifest. Running the step's policy on it by name does what the
+// step did.
 func TestRecordedCases(t *testing.T) {
 	k := enginetest.New(t)
 	k.Upload("by-tag", enginetest.Tagged(t))
@@ -41,7 +42,7 @@ func TestRecordedCases(t *testing.T) {
 	if drops == 0 {
 		t.Error("the step dropped nothing, so nothing was tried")
 	}
-	// In a manifest the test refuses a module that does otherwise, and takes one that does the same.
+	// In a manifest, the test refuses a module that behaves differently and accepts one that does the same.
 	test, err := json.Marshal(got.Test)
 	if err != nil {
 		t.Fatal(err)

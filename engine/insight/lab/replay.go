@@ -22,29 +22,28 @@ import (
 )
 
 const (
-	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may
-	// name.
+	// replaySessions is how many sessions a replay covers if it names none; maxReplaySessions is how many it may name.
 	replaySessions    = 20
 	maxReplaySessions = 100
-	// maxChanged bounds the messages that a replay lists of one session; all are counted.
+	// maxChanged is the maximum number of messages that a replay lists per session. All are counted.
 	maxChanged = 200
 )
 
-// ReplayRequest asks what a version of a policy would change on real sessions.
+// ReplayRequest asks what a version of a policy would change for real sessions.
 type ReplayRequest struct {
 	Project  string   `json:"project"`
-	Sessions []string `json:"sessions,omitempty"` // nil: the project's first, by id
+	Sessions []string `json:"sessions,omitempty"` // nil means the project's first ones, by id
 	// Against is a version, "live" (the default), or "none": the pipeline without the policy.
 	Against json.RawMessage `json:"against,omitempty"`
-	// Config is used where the project's pipeline does not name the policy, which then runs first.
+	// Config is used if the project's pipeline does not contain the policy. The policy then runs first.
 	Config json.RawMessage `json:"config,omitempty"`
 }
 
-// Replay is what a version would change: before is the other version, after is this one.
+// Replay is what a version would change: before is with the other version, after with this one.
 type Replay struct {
 	Policy   string          `json:"policy"`
 	Version  int             `json:"version"`
-	Against  *int            `json:"against"` // null: none
+	Against  *int            `json:"against"` // null means none
 	Project  string          `json:"project"`
 	Sessions []SessionReplay `json:"sessions"`
 	Totals   Totals          `json:"totals"`
@@ -56,28 +55,28 @@ type Totals struct {
 	Messages        Compared `json:"messages"` // in the windows
 	Tokens          Compared `json:"tokens"`
 	Fuel            Compared `json:"fuel"`
-	Failures        Compared `json:"failures"` // steps that did not end well
-	// Prefix is how much of a window the next one begins with, turn by turn.
+	Failures        Compared `json:"failures"` // steps that failed
+	// Prefix is the share of a window that the next one starts with, turn by turn.
 	Prefix PrefixKept `json:"prefix"`
 }
 
-// PrefixKept is the mean share of a window that the one after the next turn begins with, on both sides.
+// PrefixKept is the mean share of a window that the window after the next turn starts with, on both sides.
 type PrefixKept struct {
-	Windows int     `json:"windows"` // that were compared with the one before
+	Windows int     `json:"windows"` // compared with the previous one
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 }
 
-// prefixTurns is of how many turns at the end of a session the windows are compared.
+// prefixTurns is the number of turns at the end of a session whose windows are compared.
 const prefixTurns = 8
 
-// Compared is a number on both sides.
+// Compared is a number for both sides.
 type Compared struct {
 	Before uint64 `json:"before"`
 	After  uint64 `json:"after"`
 }
 
-// SessionReplay is one session's part. Error says why it has no window on one of the sides.
+// SessionReplay is the result for one session. Error says why it has no window on one of the sides.
 type SessionReplay struct {
 	SessionID string `json:"session_id"`
 	Turns     uint32 `json:"turns"`
@@ -87,13 +86,13 @@ type SessionReplay struct {
 	Error   string       `json:"error,omitempty"`
 }
 
-// SidesFailed are the steps that did not end well.
+// SidesFailed are the steps that failed on each side.
 type SidesFailed struct {
 	Before []StepFailure `json:"before"`
 	After  []StepFailure `json:"after"`
 }
 
-// StepFailure is a step that did not end well.
+// StepFailure is a step that failed.
 type StepFailure struct {
 	Policy  string      `json:"policy"`
 	Version int         `json:"version"`
@@ -101,17 +100,17 @@ type StepFailure struct {
 	Detail  string      `json:"detail"`
 }
 
-// MessageFate is what became of a message, as in a report.
+// MessageFate is what happened to a message, as in a report.
 type MessageFate struct {
 	Action     plan.Action `json:"action"`
 	ReasonCode string      `json:"reason_code"`
 	Tokens     uint32      `json:"tokens"`
 }
 
-// Replay assembles real sessions as they stand with one version of a policy and with another, and says what differs.
-// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is
-// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a
-// field is wrong.
+// Replay makes windows of real sessions with one version of a policy and with another, and reports the differences. It
+// stores nothing and requests no summaries. It returns not_found if the version, the project or a session does not
+// exist, unknown_version if there is nothing to compare with, and required, invalid_value or too_long if a field is
+// invalid.
 func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, version int, req ReplayRequest) (Replay,
 	error) {
 	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
@@ -156,7 +155,7 @@ func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, ver
 	return out, nil
 }
 
-// comparedVersion reads the version to compare with; nil is none.
+// comparedVersion parses the version to compare with; nil means none.
 func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
 	ref, version, number := name, 0, 0.0
 	switch word := ""; {
@@ -177,8 +176,8 @@ func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int
 	return &s.Version, nil
 }
 
-// sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
-// the policy, the policy runs first.
+// sides prepares the project's pipeline with the other version and with the one in question. If it does not contain the
+// policy, the policy runs first.
 func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record, out *Replay, config json.RawMessage,
 ) (before, after *policy.Ready, err error) {
 	set, err := svc.projects.SetupOf(p)
@@ -208,7 +207,7 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 		for i := range entries {
 			if of(entries[i]) {
 				entries[i].Policy = policy.VersionName(out.Policy, *version)
-				entries[i].OnError = "" // a failure is a finding here
+				entries[i].OnError = "" // so that failures are reported
 			}
 		}
 		return r.Make(entries)
@@ -219,7 +218,7 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 	return before, after, err
 }
 
-// firstSessions are a project's first sessions by id.
+// firstSessions returns a project's first sessions by id.
 func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project.Record, n int) ([]string, error) {
 	rng := records.Session.Under(p.Incarnation)
 	rng.Limit, rng.KeysOnly = n, true
@@ -236,7 +235,7 @@ func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project
 	return ids, nil
 }
 
-// replaySession makes a session's window twice.
+// replaySession makes a session's window on both sides.
 func (svc *Service) replaySession(ctx context.Context, c ident.Caller, projectID, id string,
 	before, after *policy.Ready) (SessionReplay, error) {
 	out := SessionReplay{SessionID: id, Changed: []Difference{},
@@ -266,7 +265,7 @@ func (svc *Service) replaySession(ctx context.Context, c ident.Caller, projectID
 	return out, nil
 }
 
-// prefixKept is the mean share of a session's last windows that the next one, a turn later, begins with.
+// prefixKept returns the mean share of a session's last windows that the window one turn later starts with.
 func (svc *Service) prefixKept(ctx context.Context, tenant string, pinc ident.Incarnation, h *session.Head, raw []byte,
 	at time.Time, r *policy.Ready) (share float64, windows int, err error) {
 	var last *window.Draft
@@ -294,7 +293,7 @@ func (svc *Service) prefixKept(ctx context.Context, tenant string, pinc ident.In
 	return share, windows, nil
 }
 
-// compare notes what differs between two windows of one session.
+// compare records the differences between two windows of one session.
 func (s *SessionReplay) compare(before, after *window.Draft) {
 	s.Messages = Compared{before.Usage.HistoryMessages, after.Usage.HistoryMessages}
 	s.Tokens = Compared{before.Usage.Tokens, after.Usage.Tokens}
@@ -309,7 +308,7 @@ func fateOf(r *decision.ReportRow) MessageFate {
 	return MessageFate{r.Action, r.ReasonCode, r.TokensAfter}
 }
 
-// failures are the steps of a window that did not end well, and the fuel of all.
+// failures returns the failed steps of a window, and the fuel of all steps.
 func failures(d *window.Draft) (failed []StepFailure, fuel uint64) {
 	failed = []StepFailure{}
 	for _, s := range d.Pipeline {

@@ -17,23 +17,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// RunRequest is what to try a policy on, and what the window is to be like: a transcript, as messages, of which each of
-// a user's begins a turn, or as an exported session; or a stored decision, whose request and session it takes.
+// RunRequest says what to run a policy on, and how to make the window. The input is either a transcript, given as
+// messages (each user message begins a turn) or as an exported session, or a stored decision with its request and
+// session.
 type RunRequest struct {
 	Messages   []json.RawMessage `json:"messages,omitempty"`
 	Transcript *session.File     `json:"transcript,omitempty"`
 	Case
 	Config      json.RawMessage   `json:"config,omitempty"`
 	Viewer      ident.Viewer      `json:"viewer"`
-	Budget      window.Budget     `json:"budget"` // no bound where it says none, or the decision's
+	Budget      window.Budget     `json:"budget"` // without limits unless set here or by the decision
 	System      json.RawMessage   `json:"system,omitempty"`
 	Pending     []json.RawMessage `json:"pending,omitempty"`
 	Format      string            `json:"format,omitempty"`
 	ToolResults string            `json:"tool_results,omitempty"`
 }
 
-// Ran is the window that a version of a policy made. It is the policy's own, even where it breaks the law: then
-// Violation says which rule, and a real window would be made by the fallback.
+// Ran is the window that a version of a policy made. If the window fails the validity check, it is shown nevertheless,
+// and Violation names the rule; a real window would use the fallback.
 type Ran struct {
 	RanPolicy
 	window.Rendered
@@ -41,18 +42,18 @@ type Ran struct {
 	Report []decision.ReportRow `json:"report"`
 }
 
-// RanPolicy is the version that ran, how its step ended, and what it took.
+// RanPolicy is the version that ran, the outcome of its step, and its cost.
 type RanPolicy struct {
 	Policy    string          `json:"policy"`
 	Version   int             `json:"version"`
 	Fuel      uint64          `json:"fuel"`
 	Outcome   plan.Status     `json:"outcome"`
-	Step      int             `json:"step"`      // its place in the pipeline
-	Violation *plan.Violation `json:"violation"` // null: the window is lawful
+	Step      int             `json:"step"`      // index in the pipeline
+	Violation *plan.Violation `json:"violation"` // null if the window is valid
 }
 
-// Run makes a window with one policy and appends the JSON of a Ran to dst. Nothing is stored. It answers not_found where
-// there is no such version, what Assemble answers for a wrong request, and what Replay answers for a decision.
+// Run makes a window with one policy and appends the JSON of a Ran to dst. It stores nothing. It returns not_found if
+// there is no such version, the errors of Assemble for an invalid request, and those of Replay for a decision.
 func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, version int, req *RunRequest, dst []byte,
 ) ([]byte, error) {
 	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
@@ -101,14 +102,14 @@ func (svc *Service) runOnTranscript(ctx context.Context, tenant string, r *polic
 	return d, nil
 }
 
-// unbounded is a budget without the project's bounds: a policy is tried with those that are given.
+// unbounded returns a budget without the project's limits: a policy is tried only with the given ones.
 func unbounded(b window.Budget) window.Budget {
 	b.MaxMessages = cmp.Or(b.MaxMessages, new(int))
 	b.MaxTokens = cmp.Or(b.MaxTokens, new(int))
 	return b
 }
 
-// turns are a request's transcript.
+// turns returns a request's transcript.
 func (r *RunRequest) turns() ([]*transcript.Turn, []chat.Skipped, error) {
 	switch {
 	case r.Transcript != nil && r.Messages != nil:
@@ -130,7 +131,7 @@ func (r *RunRequest) turns() ([]*transcript.Turn, []chat.Skipped, error) {
 	return splitTurns(format, r.Messages)
 }
 
-// splitTurns reads messages as a transcript of turns, each of which a user's message begins.
+// splitTurns splits messages into turns. Each user message begins a turn.
 func splitTurns(format chat.Format, messages []json.RawMessage) ([]*transcript.Turn, []chat.Skipped, error) {
 	parsed, skipped, err := transcript.ParseMessages(format, messages)
 	if err != nil {

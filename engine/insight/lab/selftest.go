@@ -21,15 +21,15 @@ import (
 const checkSelfTests = "self_tests"
 
 const (
-	// maxSelfTests and maxSelfTestBytes bound the tests of one manifest: every upload runs all of them.
+	// maxSelfTests and maxSelfTestBytes limit the tests of one manifest, because every upload runs all of them.
 	maxSelfTests     = 32
 	maxSelfTestBytes = 256 << 10
-	// selfTestTime is what tests see as now, so that they pass always or never.
+	// selfTestTime is the current time in tests, so that they always give the same result.
 	selfTestTime = 1_767_225_600_000 // 2026-01-01T00:00:00Z
 )
 
-// selfTest is one test of a manifest: a transcript, and what is to become of each of its messages. docs/SELF_TESTS.md
-// describes it.
+// selfTest is one test in a manifest: a transcript, and the expected outcome of each of its messages.
+// docs/SELF_TESTS.md describes it.
 type selfTest struct {
 	Name     string            `json:"name"`
 	Config   json.RawMessage   `json:"config"`
@@ -38,12 +38,12 @@ type selfTest struct {
 	Viewer   ident.Viewer      `json:"viewer"`
 	Budget   window.Budget     `json:"budget"`
 	Expect   []string          `json:"expect"`            // action, or action:reason_code, for each message
-	Inserted []string          `json:"inserted,omitzero"` // texts that the policy inserts; null: not looked at
-	Outcome  plan.Status       `json:"outcome,omitempty"` // empty: ok
+	Inserted []string          `json:"inserted,omitzero"` // texts that the policy inserts; null means any
+	Outcome  plan.Status       `json:"outcome,omitempty"` // empty means ok
 }
 
-// SelfTests runs a manifest's tests. It answers a *plan.Refusal where a test fails, or there are too many or too long
-// ones, and policy_unavailable where one could not run.
+// SelfTests runs a manifest's tests. It returns a *plan.Refusal if a test fails, or if there are too many tests or they
+// are too long, and policy_unavailable if a test could not run.
 func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error) {
 	tests := p.Manifest.Tests
 	size := 0
@@ -76,7 +76,7 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 	return plan.Check{Name: checkSelfTests, OK: true, Detail: fmt.Sprintf("%d passed", len(tests))}, nil
 }
 
-// selfTest runs one test and says what went otherwise than it expects.
+// selfTest runs one test and describes how the result differs from what it expects.
 func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
 	d, err := svc.selfTestWindow(ctx, tenant, p, t)
 	if ctx.Err() != nil {
@@ -94,17 +94,17 @@ func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, 
 		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name,
 			got.Detail)
 	case got.Outcome == plan.StatusTimeout:
-		// No test can expect one: it passes on one machine and fails on another.
+		// No test can expect a timeout: it would depend on the machine.
 		return fmt.Sprintf("the outcome is %s (%s)", got.Outcome, got.Detail), nil
 	case got.Outcome != want:
 		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
 	case len(d.Pipeline) > 1:
-		return d.Pipeline[1].Detail, nil // the law was broken
+		return d.Pipeline[1].Detail, nil // the validity check failed
 	}
 	return t.compare(d), nil
 }
 
-// selfTestWindow makes a test's window with the policy alone. The budget has no bound where the test says none.
+// selfTestWindow makes a test's window with only this policy. The budget has no limits unless the test sets some.
 func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*window.Draft,
 	error) {
 	turns, skipped, err := splitTurns(chat.OpenAIChat, t.Messages)
@@ -131,7 +131,7 @@ func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Po
 		&window.Request{Viewer: t.Viewer, Budget: budget, Pending: t.Pending}, false)
 }
 
-// compare says where the window differs from what the test expects.
+// compare describes how the window differs from what the test expects.
 func (t *selfTest) compare(d *window.Draft) string {
 	rows := d.Considered()
 	if len(t.Expect) != len(rows) {

@@ -1,8 +1,7 @@
-// Package lab shows what was decided and what would be decided otherwise. It explains decisions and forks them, runs
-// one version of a policy on a transcript that a client brings, replays real sessions with two versions and says what
-// differs, and runs the tests that a manifest brings along when its module is uploaded. All of them make windows as
-// package window makes those of agents, so a policy behaves here as it did or will there. Nothing is stored, but a fork
-// that is asked to be.
+// Package lab explains decisions and computes alternatives. It explains and forks decisions, compares windows, runs one
+// version of a policy on a given transcript, replays real sessions with other policies or settings, and runs the tests
+// in a manifest when its module is uploaded. It makes windows with package window, like those of agents, so a policy
+// behaves here as it does in production. It stores nothing except forks that the client asks to record.
 package lab
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Service tries policies.
+// Service explains decisions and tries policies and settings.
 type Service struct {
 	db        *records.DB
 	projects  *project.Service
@@ -24,7 +23,7 @@ type Service struct {
 	windows   *window.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
 	decisions *decision.Service, windows *window.Service) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, policies: policies, decisions: decisions,

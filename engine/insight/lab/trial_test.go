@@ -39,7 +39,7 @@ func run(k *enginetest.Kit, name string, version int, request string) ran {
 	return out
 }
 
-// Running a policy on a transcript shows its window, report and fuel, the same each time, and stores nothing.
+// Running a policy on a transcript shows its window, report and fuel, each time the same, and stores nothing.
 func TestRunningAPolicy(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -74,7 +74,7 @@ func TestRunningAPolicy(t *testing.T) {
 		t.Errorf("%s", pending.Raw)
 	}
 	built := run(k, "tool-pair-trim", 1, `{"messages":[`+messages+`],"budget":{"max_messages":1}}`)
-	if built.Pipeline[0].Outcome != "ok" || len(built.Report) != 4 { // with the marker
+	if built.Pipeline[0].Outcome != "ok" || len(built.Report) != 4 { // including the marker
 		t.Errorf("%s", built.Raw)
 	}
 	for _, test := range []struct{ request, code string }{
@@ -97,7 +97,7 @@ func TestRunningAPolicy(t *testing.T) {
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
 }
 
-// A replay over real sessions says which messages would meet another fate, and stores nothing.
+// A replay of real sessions lists the messages whose outcome would differ, and stores nothing.
 func TestReplayingSessions(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -137,7 +137,8 @@ func TestReplayingSessions(t *testing.T) {
 		s.Failures.After != 0 || s.Fuel.Before == 0 {
 		t.Errorf("%+v", s)
 	}
-	// s0 holds one message, which must stay: the law overrules the policy, and nothing changes but the failure.
+	// s0 has one message, which is mandatory: the validity check rejects the policy's plan, and only the failure
+	// differs.
 	r = replay(2, `{"project":"default"}`)
 	if len(r.Sessions) != 3 || r.Sessions[0].ChangedMessages != 0 || r.Sessions[0].Failed.After[0].Outcome != "fallback" {
 		t.Errorf("%+v", r)
@@ -150,12 +151,12 @@ func TestReplayingSessions(t *testing.T) {
 	if r = replay(1, `{"project":"default","against":"live"}`); r.Totals.ChangedMessages != 0 {
 		t.Errorf("%+v", r)
 	}
-	k.SetPipeline(`null`) // which does not name it: it is put in front
+	k.SetPipeline(`null`) // does not contain the policy, which then runs first
 	if r = replay(2, `{"project":"default","sessions":["s2"],"against":"none"}`); r.Against != nil ||
 		r.Totals.ChangedMessages != 1 {
 		t.Errorf("%+v", r)
 	}
-	if raw.Commits != 1 { // the settings'
+	if raw.Commits != 1 { // of the settings
 		t.Errorf("%d commits", raw.Commits)
 	}
 	if p, err := k.Policies.GetVersion(t.Context(), k.Admin, "p", 3); err != nil || p.Failures != 0 {

@@ -21,33 +21,34 @@ type WhyNotRequest struct {
 	MessageID string `json:"message_id"`
 }
 
-// WhyNot says what would have to be otherwise for a message to stay. A bound is nil where no value of it alone is enough.
+// WhyNot says what would have to change for a message to stay. A limit is nil if no value of it is enough by itself.
 type WhyNot struct {
-	Row   decision.ReportRow `json:"row"` // what became of the message
+	Row   decision.ReportRow `json:"row"` // what happened to the message
 	Stays bool               `json:"stays"`
-	// Each of these is a value from which the message stays, while one less loses it. All else is as it was.
+	// Each of these is a value at which the message stays, while one less loses it. Everything else is as in the
+	// decision.
 	MaxTokens   *Enough `json:"max_tokens"`
 	MaxMessages *Enough `json:"max_messages"`
 	Depth       *Enough `json:"session_history_depth"`
-	// Unbounded says that it stays without any bound on the budget, at the greatest depth. Where it takes that, OnlyTokens
-	// is from which max_tokens on it stays, with nothing else that bounds the window.
+	// Unbounded means that the message stays without limits in the budget and at the largest depth. OnlyTokens is then
+	// the smallest max_tokens at which it stays with no other limit.
 	Unbounded  bool    `json:"unbounded"`
 	OnlyTokens *Enough `json:"only_tokens"`
-	Windows    int     `json:"windows"` // that were tried
+	Windows    int     `json:"windows"` // number of windows tried
 }
 
-// Enough is a value of a bound at which a message stays, and what becomes of it there.
+// Enough is a value of a limit at which a message stays, and the outcome there.
 type Enough struct {
-	Now    int         `json:"now"` // the bound that the decision had; 0: none
+	Now    int         `json:"now"` // the decision's value; 0 means no limit
 	From   int         `json:"from"`
 	Action plan.Action `json:"action"`
-	Tokens uint64      `json:"tokens"` // of the window there
+	Tokens uint64      `json:"tokens"` // of the window at Value
 }
 
-// WhyNot looks for the smallest budget at which a message stays. What policies do may jump with the budget, so that a
-// message can come, go and come again: a number of budgets between the decision's and one that takes everything are tried
-// from below, and between the first of them at which the message stays and the one before the exact value is found. It
-// answers what Replay answers for the decision, and not_found where it did not consider the message.
+// WhyNot searches for the smallest budget at which a message stays. As the budget grows, policies may drop a message
+// that they showed with a smaller one. WhyNot therefore tries a number of values between the decision's and one that
+// fits everything, in ascending order, and then finds the exact value by bisection below the first one that works. It
+// returns the errors of Replay for the decision, and not_found if the decision did not consider the message.
 func (svc *Service) WhyNot(ctx context.Context, c ident.Caller, projectID, id string, req WhyNotRequest) (out WhyNot,
 	err error) {
 	if req.MessageID == "" {
@@ -58,7 +59,7 @@ func (svc *Service) WhyNot(ctx context.Context, c ident.Caller, projectID, id st
 		return out, err
 	}
 	s := &search{svc: svc, ctx: ctx, tenant: c.Tenant, d: d, message: req.MessageID}
-	if err := s.begin(); err != nil {
+	if err := s.makeBase(); err != nil {
 		return out, err
 	}
 	out.Row, out.Stays = s.row, s.whole(s.row.Action)
@@ -88,10 +89,10 @@ func (svc *Service) WhyNot(ctx context.Context, c ident.Caller, projectID, id st
 	return out, nil
 }
 
-// maxDepth is the greatest session_history_depth.
+// maxDepth is the largest session_history_depth.
 const maxDepth = 100
 
-// search is one question for a message.
+// search is the search for one message.
 type search struct {
 	svc     *Service
 	ctx     context.Context
@@ -99,26 +100,26 @@ type search struct {
 	d       *decision.Decision
 	asked   *window.Request
 	message string
-	base    *window.Draft      // as the decision was
-	row     decision.ReportRow // of the message there
+	base    *window.Draft      // the decision's window
+	row     decision.ReportRow // the message's row there
 	windows int
 }
 
-// tried is a budget that is tried in place of the decision's; nil and 0 stand for what the decision had.
+// tried is a budget to try; nil and 0 mean the decision's value.
 type tried struct {
 	tokens, messages *int
 	depth            int
 }
 
-// result is what became of the message.
+// result is the outcome of a try for the message.
 type result struct {
 	stays  bool
 	action plan.Action
 	tokens uint64
 }
 
-// begin makes the decision's own window.
-func (s *search) begin() (err error) {
+// makeBase makes the decision's own window.
+func (s *search) makeBase() (err error) {
 	if s.asked, err = window.RequestOf(s.d); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (s *search) begin() (err error) {
 	return nil
 }
 
-// find is the message's row in the report of a window.
+// find returns the message's row in the report of a window.
 func (s *search) find(d *window.Draft) *decision.ReportRow {
 	rows := d.Considered()
 	if i := slices.IndexFunc(rows, func(r decision.ReportRow) bool { return *r.MessageID == s.message }); i >= 0 {
@@ -143,7 +144,8 @@ func (s *search) find(d *window.Draft) *decision.ReportRow {
 	return nil
 }
 
-// whole tells whether a message that ends so counts as staying. What is cut may be asked for whole.
+// whole reports whether a message with this outcome counts as staying. For a message that was shortened, the request
+// may be to show it in full.
 func (s *search) whole(a plan.Action) bool {
 	switch a {
 	case plan.Keep, plan.Strip:
@@ -154,8 +156,8 @@ func (s *search) whole(a plan.Action) bool {
 	return false
 }
 
-// try makes the window with another budget. A window that is refused, because what must stay does not fit, has no message
-// that stays.
+// try makes the window with another budget. If the window is refused because the mandatory messages do not fit, no
+// message stays.
 func (s *search) try(t *tried) (result, error) {
 	settings := s.d.Shared.Settings
 	var ready *policy.Ready
@@ -198,7 +200,7 @@ func (s *search) try(t *tried) (result, error) {
 	return result{s.whole(row.Action), row.Action, made.Usage.Tokens}, nil
 }
 
-// The bounds that a search moves.
+// The limits that a search varies.
 func (s *search) tokens(n int) *tried   { return &tried{tokens: &n} }
 func (s *search) messages(n int) *tried { return &tried{messages: &n} }
 func (s *search) depth(n int) *tried    { return &tried{depth: n} }
@@ -206,7 +208,7 @@ func (s *search) onlyTokens(n int) *tried {
 	return &tried{tokens: &n, messages: new(int), depth: maxDepth}
 }
 
-// tokensNow is how many tokens the decision's window might take without the system prompt; 0: there was no bound.
+// tokensNow returns the decision's limit for the window's tokens, without the system prompt; 0 means no limit.
 func (s *search) tokensNow() int {
 	b, parts := &s.asked.Budget, &s.base.Usage.Parts
 	bound := *cmp.Or(b.MaxTokens, &s.d.Shared.Settings.HistoryMaxTokens)
@@ -219,12 +221,12 @@ func (s *search) tokensNow() int {
 	return bound
 }
 
-// messagesNow is how many messages it might show.
+// messagesNow returns the decision's limit for the number of messages.
 func (s *search) messagesNow() int {
 	return *cmp.Or(s.asked.Budget.MaxMessages, &s.d.Shared.Settings.HistoryMaxMessages)
 }
 
-// mostTokens is more than all considered messages can take, however they are shown.
+// mostTokens returns more than all considered messages can cost in any form.
 func (s *search) mostTokens() int {
 	u := &s.base.Usage
 	return int(2*(u.ConsideredTokens+u.Tokens)) + 64*int(u.ConsideredMessages) + 1024
@@ -232,19 +234,19 @@ func (s *search) mostTokens() int {
 
 func (s *search) mostMessages() int { return int(s.base.Usage.ConsideredMessages) + 1 }
 
-// steps is how many values a search tries from below.
+// steps is the number of values that a search tries in ascending order.
 const steps = 24
 
-// enough finds the first value of a bound above the decision's at which the message stays.
+// enough finds the first value of a limit, above the decision's, at which the message stays.
 func (s *search) enough(with func(int) *tried, was, most int) (*Enough, error) {
 	low, high := was, most
-	if was == 0 || low >= high { // it has no bound, or takes everything
+	if was == 0 || low >= high { // there is no limit, or everything fits
 		return nil, nil
 	}
 	var best result
 	found := false
 	for i := 1; i <= steps && !found; i++ {
-		n := was + (most-was)*i*i/(steps*steps) // finer where it is near
+		n := was + (most-was)*i*i/(steps*steps) // smaller steps near the decision's value
 		if n <= low {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// TestWhyNot holds what is said to be enough against forks: a message stays there, and one less loses it.
+// TestWhyNot checks the values with forks: the message stays at each of them, and one less loses it.
 func TestWhyNot(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	k := enginetest.Open(t, raw)

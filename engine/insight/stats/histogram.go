@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Histogram counts durations by bins, of which there are eight to an octave: what is read from it is at most a
-// sixteenth off.
+// Histogram counts durations in bins, eight per octave. Values read from it are off by at most a sixteenth.
 type Histogram map[uint16]uint64
 
-// perOctave is how many bins a doubling has. Durations below it have bins of their own.
+// perOctave is the number of bins per doubling. Smaller durations have their own bins.
 const perOctave = 8
 
-// binOf is the bin of a duration.
+// binOf returns the bin of a duration.
 func binOf(us uint64) uint16 {
 	if us < perOctave {
 		return uint16(us)
@@ -22,7 +21,7 @@ func binOf(us uint64) uint16 {
 	return uint16(perOctave*octave) + uint16(us>>octave)
 }
 
-// middle is the duration in the middle of a bin.
+// middle returns the duration in the middle of a bin.
 func middle(bin uint16) uint64 {
 	if bin < 2*perOctave {
 		return uint64(bin)
@@ -39,7 +38,7 @@ func (h *Histogram) add(bin uint16, n uint64) {
 	(*h)[bin] += n
 }
 
-// quantile is the duration that a share of all, in percent, does not exceed; nil where there are none.
+// quantile returns the duration that the given percentage of all durations does not exceed; nil if there are none.
 func (h Histogram) quantile(percent uint64) *uint64 {
 	var all uint64
 	for _, n := range h {
@@ -48,7 +47,7 @@ func (h Histogram) quantile(percent uint64) *uint64 {
 	if all == 0 {
 		return nil
 	}
-	rank := (all*percent + 99) / 100 // the first that so many are at most
+	rank := (all*percent + 99) / 100 // rounded up
 	for _, bin := range slices.Sorted(maps.Keys(h)) {
 		if n := h[bin]; n < rank {
 			rank -= n

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Bucket is how much time one row of a series sums up.
+// Bucket is the time that one row of a series covers.
 type Bucket string
 
 // The buckets, in UTC.
@@ -22,7 +22,7 @@ const (
 	Day  Bucket = "day"
 )
 
-// span is the length of a bucket; 0: there is no such one.
+// span returns the length of a bucket; 0 for an unknown one.
 func (b Bucket) span() time.Duration {
 	switch b {
 	case Hour:
@@ -33,7 +33,7 @@ func (b Bucket) span() time.Duration {
 	return 0
 }
 
-// usual is how many buckets a series has that does not say since when: a day of hours, a month of days.
+// usual returns the number of buckets in a series without a start time: a day of hours, a month of days.
 func (b Bucket) usual() int {
 	if b == Hour {
 		return 24
@@ -41,13 +41,13 @@ func (b Bucket) usual() int {
 	return 30
 }
 
-// Query asks for a series. From is a moment in its first bucket, To one that is behind its last; nil is the usual one.
+// Query asks for a series. From lies in its first bucket; To lies after its last one. nil means the default.
 type Query struct {
 	From, To *time.Time
 	Bucket   Bucket
 }
 
-// Series is what a project did, bucket by bucket, oldest first; a bucket in which nothing happened is there too.
+// Series is what a project did, by bucket, oldest first. Buckets in which nothing happened are included.
 type Series struct {
 	Bucket Bucket    `json:"bucket"`
 	From   time.Time `json:"from"`
@@ -58,11 +58,11 @@ type Series struct {
 
 // Row is one bucket.
 type Row struct {
-	At time.Time `json:"at"` // its first moment
+	At time.Time `json:"at"` // its start
 	Figures
 }
 
-// Figures are what happened in some time. P50 and P95 are how long windows took, in microseconds; null where there were
+// Figures are what happened in a period. P50 and P95 are how long windows took, in microseconds; null if there were
 // none.
 type Figures struct {
 	Sums
@@ -78,7 +78,7 @@ func (r *Record) figures() Figures {
 	return f
 }
 
-// resolve gives the first moments of the first bucket and of the one behind the last.
+// resolve returns the starts of the first bucket and of the one after the last.
 func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 	if q.Bucket == "" {
 		q.Bucket = Day
@@ -87,7 +87,7 @@ func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 	if span == 0 {
 		return from, to, fault.InvalidField("bucket", "invalid_value", "must be hour or day")
 	}
-	last := now.Truncate(span).Add(span) // behind the bucket that is now
+	last := now.Truncate(span).Add(span) // the end of the current bucket
 	if to = last; q.To != nil {
 		if to = q.To.Truncate(span); to.Before(*q.To) {
 			to = to.Add(span)
@@ -99,7 +99,7 @@ func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 			return from, to, fault.InvalidField("from", "out_of_range", "must be before to")
 		}
 	}
-	// What is asked for beyond what can be there makes no rows.
+	// Periods for which there cannot be counts produce no rows.
 	oldest := oldestOf(now)
 	from, to = within(from, oldest, last), within(to, oldest, last)
 	return from.UTC(), to.UTC(), nil
@@ -115,7 +115,7 @@ func within(t, least, most time.Time) time.Time {
 	return t
 }
 
-// Series answers what a project did. It answers not_found, and out_of_range and invalid_value for a wrong query.
+// Series returns what a project did. It returns not_found, and out_of_range and invalid_value for an invalid query.
 func (svc *Service) Series(ctx context.Context, c ident.Caller, projectID string, q Query) (Series, error) {
 	from, to, err := q.resolve(svc.db.Now())
 	if err != nil {
@@ -142,8 +142,8 @@ func (svc *Service) Series(ctx context.Context, c ident.Caller, projectID string
 	return out, nil
 }
 
-// each visits all counts of a project from one hour up to another. Of its own counts a server takes those that it
-// holds, which are newer than those that it has written.
+// each visits all counts of a project from one hour up to another. For this server's own counts it uses those in
+// memory, which are newer than the written ones.
 func (svc *Service) each(ctx context.Context, tenant string, p *project.Record, from, to uint32,
 	visit func(hour uint32, r *Record)) error {
 	held := svc.copies(tenant, p.Incarnation, from, to)
@@ -170,7 +170,7 @@ func (svc *Service) each(ctx context.Context, tenant string, p *project.Record, 
 	return nil
 }
 
-// copies are the counts of a project that this server holds, by hour.
+// copies returns this server's counts of a project in memory, by hour.
 func (svc *Service) copies(tenant string, pinc ident.Incarnation, from, to uint32) map[uint32]*count {
 	out := map[uint32]*count{}
 	svc.mu.Lock()

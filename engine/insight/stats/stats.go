@@ -1,9 +1,9 @@
 // Package stats counts what a project does, hour by hour: its turns, its windows, their tokens and how long they took.
 //
-// Each server counts in memory and writes every ten seconds what has changed. The hard idea is that servers over one
-// store need not agree: a record is named by project, hour and the server's own random id, and holds that server's whole
-// count of the hour, so that no two servers write the same record, writing one twice does no harm, and who asks adds
-// them up.
+// Each server counts in memory and writes what has changed every ten seconds. Servers that share a store need no
+// coordination: the key of a record consists of the project, the hour and a random id of the server, and the record
+// holds that server's whole count of the hour. No two servers write the same record, writing one twice does no harm,
+// and readers add them up.
 package stats
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Record is what one server counted in one hour of one project.
+// Record is what one server counted in one hour for one project.
 type Record struct {
 	Sums
 	Took Histogram `json:"took,omitempty"` // of windows, in microseconds
 }
 
-// Sums are counts that add up.
+// Sums are counts that can be added up.
 type Sums struct {
 	Turns     uint64                 `json:"turns"`
 	Windows   uint64                 `json:"windows"`
 	TokensIn  uint64                 `json:"tokens_in"`
 	TokensOut uint64                 `json:"tokens_out"`
-	Prefix    uint64                 `json:"prefix_tokens"` // of TokensIn: what the window before began with, too
+	Prefix    uint64                 `json:"prefix_tokens"` // of TokensIn, the part that the previous window started with, too
 	LeftOut   decision.LeftOut       `json:"left_out"`
 	Cuts      uint64                 `json:"cuts"`
-	Failures  map[plan.Status]uint64 `json:"failures"` // steps that ended otherwise than well
+	Failures  map[plan.Status]uint64 `json:"failures"` // failed steps
 	Calls     Calls                  `json:"calls"`
 }
 
-// Calls are model calls that came through the proxy, with what providers counted of those that told it.
+// Calls are model calls through the proxy, with the providers' token counts if they were reported.
 type Calls struct {
 	Count uint64         `json:"count"`
 	Usage decision.Spent `json:"usage"`
@@ -75,9 +75,9 @@ func (c *Calls) add(o Calls) {
 	c.Usage.Output += o.Usage.Output
 }
 
-// Turn says of a turn that was committed what is counted of it.
+// Turn is what is counted of a committed turn.
 type Turn struct {
-	Continues bool   // it went on with the turn before
+	Continues bool   // it continued the previous turn
 	Answered  uint64 // tokens of the messages that the model wrote
 }
 
@@ -87,10 +87,10 @@ func (t Turn) countIn(r *Record) {
 	}
 }
 
-// Window says of a window that was answered what is counted of it.
+// Window is what is counted of a window.
 type Window struct {
 	Tokens  uint64
-	Prefix  uint64 // tokens that the window before began with, too
+	Prefix  uint64 // tokens that the previous window started with, too
 	LeftOut decision.LeftOut
 	Cut     bool
 	Steps   []decision.Step
@@ -114,23 +114,23 @@ func (w Window) countIn(r *Record) {
 	r.Took.add(binOf(w.Micros), 1)
 }
 
-// Call says of a model call that has ended what its provider counted; the zero Call is of one that told nothing.
+// Call is what is counted of a finished model call; the zero Call if the provider reported nothing.
 type Call decision.Spent
 
 func (c Call) countIn(r *Record) { r.Calls.add(Calls{Count: 1, Usage: decision.Spent(c)}) }
 
-// Service counts, and answers what was counted.
+// Service counts what projects do, and returns the counts.
 type Service struct {
 	db       *records.DB
 	projects *project.Service
-	most     int // hours of projects that are held in memory
+	most     int // maximum number of hours of projects in memory
 
 	mu      sync.Mutex
 	held    map[place]*count
-	writer  [8]byte // names the records of counts that begin now
+	writer  [8]byte // part of the keys of new counts
 	named   bool    // writer is set
-	dropped uint32  // the newest hour of which a count of this writer is held no more
-	lost    uint64  // what was not counted, because too much was held
+	dropped uint32  // the newest hour of which a count of this writer was dropped from memory
+	lost    uint64  // not counted, because memory was full
 }
 
 // place is an hour of a project.
@@ -140,22 +140,22 @@ type place struct {
 	hour    uint32 // since 1970
 }
 
-// count is what this server counted at a place, under one name.
+// count is what this server counted at a place, under one writer id.
 type count struct {
 	Record
 	writer [8]byte
-	dirty  bool // it has changed since it was written
+	dirty  bool // changed since it was written
 }
 
-// mostHeld bounds what is held in memory: a count takes about a kilobyte.
+// mostHeld is the default maximum number of counts in memory. A count takes about a kilobyte.
 const mostHeld = 20_000
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service) *Service {
 	return &Service{db: db, projects: projects, most: mostHeld, held: map[place]*count{}}
 }
 
-// Count counts a turn, a window or a call of a project now.
+// Count counts a turn, a window or a call of a project at the current time.
 func (svc *Service) Count(tenant string, pinc ident.Incarnation, what interface{ countIn(*Record) }) {
 	at := place{tenant, pinc, hourOf(svc.db.Now())}
 	svc.mu.Lock()
@@ -166,8 +166,8 @@ func (svc *Service) Count(tenant string, pinc ident.Incarnation, what interface{
 			svc.lost++
 			return
 		}
-		// A writer's record of an hour is written whole. Where a count of that hour was let go, a new one must not replace
-		// it, so it gets another name.
+		// Writing a count replaces the writer's whole record of that hour. If a count of that hour was dropped from
+		// memory, a new one must not replace its record, so it gets another writer id.
 		if !svc.named || at.hour <= svc.dropped {
 			svc.db.Random(svc.writer[:])
 			svc.named, svc.dropped = true, 0

@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(compilertest.Main(m)) }
 
-// server opens an engine over a store, with ids and a clock that no other one has.
+// server opens an engine on a store, with its own ids and clock.
 func server(t testing.TB, raw store.Store, n byte, now time.Time) *enginetest.Kit {
 	k := enginetest.Open(t, raw, func(o *engine.Options) {
 		o.Random = &enginetest.LockedReader{R: rand.NewChaCha8([32]byte{n, 99})}
@@ -81,11 +81,11 @@ func ask(k *enginetest.Kit, project, request string) (w enginetest.Window) {
 	return w
 }
 
-// done is what happened in an hour of a project, as the test knows it. Of windows it knows nothing but how many and
-// their tokens: what else they were, the list of decisions says.
+// done is what happened in an hour of a project, according to the test. Of windows it contains only their number and
+// tokens; the rest is checked against the list of decisions.
 type done struct{ turns, windows, in, out uint64 }
 
-// expect holds a series against what was done and against the list of decisions.
+// expect compares a series with what was done and with the list of decisions.
 func expect(k *enginetest.Kit, project string, hours map[int64]*done, q stats.Query) {
 	k.Helper()
 	got := series(k, project, q)
@@ -162,8 +162,8 @@ func expect(k *enginetest.Kit, project string, hours map[int64]*done, q stats.Qu
 	}
 }
 
-// Random turns and windows, on two servers that are restarted and hold few counts in memory, over days: every series of
-// every server is what was done.
+// After random turns and windows over several days, on two servers that are restarted and hold few counts in memory,
+// every series of every server equals what was done.
 func TestSeriesAreWhatWasDone(t *testing.T) {
 	raw, r := memstore.New(), rand.New(rand.NewPCG(7, 15))
 	begin := time.Date(2026, 3, 5, 21, 40, 0, 0, time.UTC)
@@ -177,7 +177,7 @@ func TestSeriesAreWhatWasDone(t *testing.T) {
 		n := r.IntN(len(on))
 		k, project := on[n], projects[r.IntN(2)]
 		if k.Stats.Held() == 3 {
-			write(k) // all that may be held is held: what came next might not be counted
+			write(k) // memory is full: the next might not be counted
 		}
 		hour := k.Clock().Unix() / 3600
 		d := hours[project][hour]
@@ -196,7 +196,7 @@ func TestSeriesAreWhatWasDone(t *testing.T) {
 			once := ident.Once{Key: fmt.Sprint(i), Seal: "x"}
 			got := post(k, project, req, once)
 			if r.IntN(3) == 0 {
-				post(k, project, req, once) // again, which does nothing
+				post(k, project, req, once) // repeated, which does nothing
 			}
 			if got.Turn > last {
 				d.turns++
@@ -205,7 +205,7 @@ func TestSeriesAreWhatWasDone(t *testing.T) {
 		case what < 15:
 			w := ask(k, project, fmt.Sprintf(`{"session_id":"s%d","budget":{"max_messages":%d}}`, r.IntN(3), 3+r.IntN(9)))
 			d.windows, d.in = d.windows+1, d.in+uint64(w.Usage["tokens"])
-			ask(k, project, `{"session_id":"s0","record":false}`) // which is only looked at
+			ask(k, project, `{"session_id":"s0","record":false}`) // not recorded
 		case what < 17:
 			write(k)
 		case what < 18: // a restart
@@ -222,7 +222,7 @@ func TestSeriesAreWhatWasDone(t *testing.T) {
 			continue
 		}
 		for n, k := range on {
-			write(on[1-n]) // what a server did itself it tells before it is written
+			write(on[1-n]) // a server includes its own counts before they are written
 			for _, project := range projects {
 				for _, bucket := range []stats.Bucket{stats.Hour, stats.Day} {
 					from := begin.Add(time.Duration(r.Int64N(int64(k.Clock().Sub(begin)) + 1))).Add(-3 * time.Hour)
@@ -247,7 +247,7 @@ func TestSeriesAreWhatWasDone(t *testing.T) {
 	on[0].Sound()
 }
 
-// A killed server loses what it had not written, and nothing else; the one after it does not write over its counts.
+// A killed server loses only what it had not written. Its successor does not overwrite its counts.
 func TestKilledServer(t *testing.T) {
 	raw, now := memstore.New(), time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	turn := session.TurnRequest{SessionID: "s", Messages: enginetest.Raw(enginetest.User("hello"))}
@@ -263,7 +263,7 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// Counts that cannot be written stay, and are written once.
+// Counts that cannot be written are kept, and written once later.
 func TestFullDisk(t *testing.T) {
 	raw := &enginetest.FullDisk{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -281,7 +281,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Memory is bounded, whatever number of projects is used in an hour; idle ones take none.
+// Memory is limited however many projects are used in an hour. Idle projects take none.
 func TestFewAreHeld(t *testing.T) {
 	k := enginetest.New(t)
 	k.Stats.Hold(5)
@@ -305,7 +305,7 @@ func TestFewAreHeld(t *testing.T) {
 	}
 }
 
-// Counts older than 90 days go with the daily job, whole days at a time, and so do those of projects that are no more.
+// The daily job removes counts older than 90 days, whole days at a time, and those of deleted projects.
 func TestOldCountsGo(t *testing.T) {
 	k := enginetest.New(t)
 	k.Drain()
@@ -351,8 +351,8 @@ func TestOldCountsGo(t *testing.T) {
 	k.Sound()
 }
 
-// A project takes its counts with it; another of the same name begins anew. Nothing is written for a tenant that is no
-// more.
+// Deleting a project deletes its counts; another one of the same name starts from zero. Nothing is written for a
+// deleted tenant.
 func TestDeletion(t *testing.T) {
 	k := enginetest.New(t)
 	k.MakeProject("p")
@@ -397,7 +397,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// A quantile is within a sixteenth of what it is of.
+// A quantile is within a sixteenth of the exact value.
 func TestQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	if stats.Quantile(nil, 50) != nil {
@@ -419,7 +419,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// What windows took is told to the bucket and of all.
+// How long windows took is reported per bucket and for the whole series.
 func TestDurations(t *testing.T) {
 	k := enginetest.New(t)
 	p, err := k.Projects.Find(t.Context(), k.Admin, ident.DefaultProject)
@@ -451,7 +451,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// What no series can be made for is refused; what lies outside of what is kept makes no rows.
+// Invalid queries are refused; periods without counts produce no rows.
 func TestQueries(t *testing.T) {
 	k := enginetest.New(t)
 	now := k.Clock()

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks are of a tenant's counts. They are loose, so that nothing misses one.
+// Checks returns the checks for a tenant's counts. They accept counts of any project, since nothing depends on them.
 func Checks() verify.Checks { return verify.Checks{{Kind: records.Stats, Record: check}} }
 
 func check(s *verify.Space, it store.Item) {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// writeEvery is what a server that is killed loses at most.
+	// writeEvery is the most that a killed server loses.
 	writeEvery = 10 * time.Second
-	// atOnce bounds the records of one commit.
+	// atOnce is the maximum number of records in one commit.
 	atOnce = 256
-	// lastWrite bounds the last write of a server that stops.
+	// lastWrite is the time limit of the last write when a server stops.
 	lastWrite = 5 * time.Second
 	// keptDays is how long counts are kept.
 	keptDays = 90
@@ -29,7 +29,7 @@ func hourOf(t time.Time) uint32 { return uint32(t.Unix() / 3600) }
 
 func timeOf(hour uint32) time.Time { return time.Unix(int64(hour)*3600, 0).UTC() }
 
-// Run writes what has changed, every ten seconds until ctx ends and once more then.
+// Run writes what has changed every ten seconds, until ctx ends, and then once more.
 func (svc *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(writeEvery)
 	defer tick.Stop()
@@ -51,8 +51,8 @@ func (svc *Service) writeOrLog(ctx context.Context) {
 	}
 }
 
-// Write writes what has changed, and lets go of what will not change any more. What could not be written stays to be
-// written later.
+// Write writes what has changed, and drops from memory what will not change any more. What could not be written is kept
+// and written later.
 func (svc *Service) Write(ctx context.Context) error {
 	places := svc.changed()
 	var failed error // an error of one tenant must not stop the others
@@ -64,13 +64,13 @@ func (svc *Service) Write(ctx context.Context) error {
 		failed = errors.Join(failed, svc.writeSome(ctx, places[:n]))
 		places = places[n:]
 	}
-	if lost := svc.letGo(); lost > 0 {
+	if lost := svc.evictWritten(); lost > 0 {
 		svc.db.Log.Warn("turns and windows were not counted, because too many projects are counted at once", "count", lost)
 	}
 	return failed
 }
 
-// changed lists the places whose counts are to be written, tenant by tenant.
+// changed lists the places whose counts must be written, ordered by tenant.
 func (svc *Service) changed() (places []place) {
 	svc.mu.Lock()
 	defer svc.mu.Unlock()
@@ -86,7 +86,7 @@ func (svc *Service) changed() (places []place) {
 	return places
 }
 
-// writeSome writes counts of one tenant. Those of a tenant that was deleted are let go.
+// writeSome writes counts of one tenant. If the tenant was deleted, it drops them.
 func (svc *Service) writeSome(ctx context.Context, places []place) error {
 	tenant := places[0].tenant
 	live, err := svc.db.ReadItem(ctx, tenant, records.Live.Key())
@@ -123,7 +123,7 @@ func (svc *Service) writeSome(ctx context.Context, places []place) error {
 	return err
 }
 
-// encode makes the record of a count, which then counts as written. The key is nil where the count is held no more.
+// encode encodes a count, and marks it as written. The key is nil if the count is no longer in memory.
 func (svc *Service) encode(at place) (store.Pair, error) {
 	svc.mu.Lock()
 	defer svc.mu.Unlock()
@@ -138,9 +138,9 @@ func (svc *Service) encode(at place) (store.Pair, error) {
 	return store.Pair{Key: records.Stats.Key(at.project, at.hour, c.writer), Value: value}, err
 }
 
-// letGo forgets what is written of earlier hours, and where as many counts are held as may be, all that is written. It
-// tells how many turns and windows were not counted since it was last asked.
-func (svc *Service) letGo() (lost uint64) {
+// evictWritten drops written counts of earlier hours from memory, and all written counts if memory is full. It returns how
+// many turns and windows were not counted since the last call.
+func (svc *Service) evictWritten() (lost uint64) {
 	now := hourOf(svc.db.Now())
 	svc.mu.Lock()
 	defer svc.mu.Unlock()
@@ -155,18 +155,18 @@ func (svc *Service) letGo() (lost uint64) {
 }
 
 func (svc *Service) drop(at place) {
-	// A count under an earlier name stands in the way of no later one.
+	// A count under an earlier writer id cannot collide with a later one.
 	if c := svc.held[at]; c != nil && c.writer == svc.writer {
 		svc.dropped = max(svc.dropped, at.hour)
 	}
 	delete(svc.held, at)
 }
 
-// Dailies are the counts that go by age, and those of projects that are no more.
+// Dailies returns the daily work of stats: removing old counts and those of deleted projects.
 func (svc *Service) Dailies() []jobs.Daily { return []jobs.Daily{{Name: "stats", Piece: svc.expire}} }
 
-// expire removes a chunk of counts that are too old or of projects that are no more. It goes on behind the project whose
-// incarnation it gives.
+// expire removes some of the counts that are too old or belong to deleted projects. The position that it returns is the
+// incarnation of the project to continue after.
 func (svc *Service) expire(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
 	all := records.Stats.All()
 	if len(at) == len(ident.Incarnation{}) {
@@ -201,12 +201,12 @@ func (svc *Service) expire(ctx context.Context, tenant string, at []byte) (int, 
 	}
 }
 
-// oldestOf is the first moment that counts are kept of.
+// oldestOf returns the earliest time of which counts are kept.
 func oldestOf(now time.Time) time.Time {
 	return now.Truncate(24*time.Hour).AddDate(0, 0, -keptDays)
 }
 
-// Sweep removes a chunk of a deleted project's counts, and tells whether there was any.
+// Sweep removes some of a deleted project's counts, and reports whether there were any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	return svc.db.DeleteRange(ctx, tenant, records.Stats.Under(pinc))
 }

@@ -63,7 +63,7 @@ func (svc *Service) rebuild(ctx context.Context, tenant string, job store.Item) 
 }
 
 func (svc *Service) logBroken(tenant string, s Space) {
-	svc.db.Log.Error("a recall index is damaged and is built again", "tenant", tenant, "space", string(s.Kind))
+	svc.db.Log.Error("a recall index is damaged or of an earlier build, and is built again", "tenant", tenant, "space", string(s.Kind))
 }
 
 // moveJob writes a space's job anew, where it is as it was read.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -96,6 +97,35 @@ func TestAnIndexOfAnEarlierBuild(t *testing.T) {
 		}
 		k.Sound()
 	}
+}
+
+// An index that was made by other rules is built again, though nobody asks for anything.
+func TestAnIndexOfOtherRules(t *testing.T) {
+	k := enginetest.Open(t, memstore.New())
+	for i := range 90 {
+		k.Keep(fmt.Sprint("m", i), fmt.Sprint("tandem number ", i))
+	}
+	k.Drain()
+	var b store.Batch
+	for _, it := range k.Everything(ident.DefaultTenant) {
+		if records.RecallCorpus.Is(it.Key) {
+			former := strings.Replace(string(it.Value), `"analyser":1,`, "", 1)
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(former)})
+		}
+	}
+	if err := store.Seal(k.Store).Commit(t.Context(), ident.DefaultTenant, b); err != nil || len(b.Put) != 1 {
+		t.Fatalf("%d records: %v", len(b.Put), err)
+	}
+	k.Drain()
+	for _, it := range k.Everything(ident.DefaultTenant) {
+		if records.RecallCorpus.Is(it.Key) && !strings.Contains(string(it.Value), `"analyser":1,`) {
+			t.Errorf("the index was not built again: %s", it.Value)
+		}
+	}
+	if r := k.Search(recall.Query{Query: "tandem", Limit: 100}); r.Incomplete || len(r.Data) != 90 {
+		t.Errorf("incomplete %v, %d of 90 found", r.Incomplete, len(r.Data))
+	}
+	k.Sound()
 }
 
 // Words of a memory count for nothing once it is forgotten, though their postings go later.

@@ -83,7 +83,9 @@ func (x *indexing) addWords(stopsCount bool) {
 		ways := x.waysOf(w)
 		if w.stops.has(ways[0]) {
 			if !stopsCount {
-				x.out.Stops = append(x.out.Stops, rank.StopMark+w.text)
+				if stop := rank.StopMark + w.text; !slices.Contains(x.out.Stops, stop) {
+					x.out.Stops = append(x.out.Stops, stop)
+				}
 				continue
 			}
 		}

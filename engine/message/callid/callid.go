@@ -1,5 +1,5 @@
-// Package callid maps the ids of tool calls and the names of tools to what formats allow. The mappings depend on
-// nothing but the id or the name, so a call and its result are mapped alike, in every window.
+// Package callid maps the ids of tool calls and the names of tools to what formats allow. A mapping depends only on the
+// id or the name, so a call and its result are mapped to the same id in every window.
 package callid
 
 import (
@@ -10,21 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// The most bytes that formats allow.
+// The maximum lengths that formats allow, in bytes.
 const (
-	MostInChat      = 40 // a call's id in a chat completion
-	MostInResponses = 64 // a call_id in Responses
-	MostInName      = 64 // a tool's name, in all formats
+	MostInChat      = 40 // id of a call in Chat Completions
+	MostInResponses = 64 // call_id in Responses
+	MostInName      = 64 // name of a tool, in all formats
 )
 
-// A shortened id is shortPrefix and a hash. An id that was posted in this shape is hashed too, so no two ids become one
-// unless their hashes collide.
+// A shortened id is shortPrefix and a hash. A posted id that looks like one is hashed, too, so two ids are mapped to
+// one only if their hashes collide.
 const (
 	shortPrefix = "mneme_"
 	shortSize   = MostInChat
 )
 
-// Short is the id where it has at most that many bytes, else one of 40 bytes that stands for it.
+// Short returns the id if it has at most most bytes, and otherwise a replacement of 40 bytes.
 func Short(id string, most int) string {
 	if len(id) <= most && !(len(id) == shortSize && strings.HasPrefix(id, shortPrefix)) {
 		return id
@@ -33,10 +33,10 @@ func Short(id string, most int) string {
 	return shortPrefix + base64.RawURLEncoding.EncodeToString(sum[:])[:shortSize-len(shortPrefix)]
 }
 
-// hashInName is how many letters of a mapped name are the hash of the own name.
+// hashInName is the number of hash letters in a mapped name.
 const hashInName = 8
 
-// Legal tells whether every format allows a tool's name: A-Z, a-z, 0-9, _ and -, at most 64 of them.
+// Legal reports whether every format allows a tool's name: A-Z, a-z, 0-9, _ and -, at most 64 of them.
 func Legal(name string) bool {
 	if name == "" || len(name) > MostInName {
 		return false
@@ -49,8 +49,8 @@ func Legal(name string) bool {
 	return true
 }
 
-// Name is the name where it is Legal, else a legal one that stands for it: what formats do not allow becomes _, and
-// letters of a hash keep it apart from other names.
+// Name returns the name if it is Legal, and otherwise a legal replacement: each byte that formats do not allow becomes
+// _, and letters of a hash distinguish it from other names.
 func Name(name string) string {
 	if Legal(name) {
 		return name
@@ -71,18 +71,18 @@ func Name(name string) string {
 	return string(append(stem, '_')) + hex.EncodeToString(sum[:])[:hashInName]
 }
 
-// LegalByte tells whether names of tools, and Anthropic's ids of calls, may hold a byte.
+// LegalByte reports whether names of tools, and Anthropic's ids of calls, may contain a byte.
 func LegalByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// mostOwn bounds the own names that one session remembers.
+// mostOwn is the maximum number of own names that one session remembers.
 const mostOwn = 256
 
-// Own finds the own names of tools behind their mapped ones: mapped is the key. It holds names that are not Legal.
+// Own maps mapped names of tools to their own names. It contains only names that are not Legal.
 type Own map[string]string
 
-// Learn notes a tool's own name. Own must not be nil where the name is not Legal. Beyond a bound nothing is learnt.
+// Learn adds a tool's own name. Own must not be nil if the name is not Legal. Above the maximum, names are ignored.
 func (o *Own) Learn(name string) {
 	if Legal(name) {
 		return

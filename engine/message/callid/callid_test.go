@@ -9,7 +9,7 @@ import (
 )
 
 func TestShort(t *testing.T) {
-	responses := "fc_" + strings.Repeat("0", 50) // as long as those of Responses are
+	responses := "fc_" + strings.Repeat("0", 50) // as long as ids in Responses
 	short := callid.Short(responses, callid.MostInChat)
 	if len(short) != 40 || short == callid.Short(responses+"1", callid.MostInChat) {
 		t.Errorf("%q", short)
@@ -22,7 +22,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// FuzzShort holds that two ids never become one, and that what is too long fits.
+// FuzzShort checks that two ids are never mapped to one, and that long ids become short enough.
 func FuzzShort(f *testing.F) {
 	f.Add("call_1", "call_2")
 	f.Add(strings.Repeat("a", 41), strings.Repeat("a", 42))
@@ -39,7 +39,8 @@ func FuzzShort(f *testing.F) {
 
 var legal = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// FuzzName holds that every name becomes a legal one, that legal ones stay, and that the own name is found again.
+// FuzzName checks that every name becomes a legal one, that legal names do not change, and that the own name is found
+// again.
 func FuzzName(f *testing.F) {
 	for _, name := range []string{"lookup", "files.read", "files_read", "日本", "", strings.Repeat("x", 65), "a b\xff"} {
 		f.Add(name)

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Digest names a JSON value, which must be valid. Two values have one digest where a provider reads the same from them:
-// white space, escapes and the order of members do not matter, nor does cache_control. In the member input, which holds
-// the arguments of a call, the order matters and nothing is left out, because the model wrote it that way.
+// Digest returns the hash of a valid JSON value. Two values have the same digest if they mean the same to a provider:
+// white space, escapes, the order of members, and cache_control do not matter. In the member input, which holds the
+// arguments of a call, the order matters and nothing is ignored, because the model wrote it that way.
 func Digest(raw []byte) Hash {
 	var few [512]byte
 	c := canonical{raw: raw, out: slices.Grow(few[:0], len(raw)+32)}
@@ -20,7 +20,8 @@ func Digest(raw []byte) Hash {
 	return sum(c.out)
 }
 
-// List names an array of blocks. One block alone is named as itself, because providers read a text as a list of it.
+// List returns the hash of an array of blocks. An array of one block has the hash of the block, because providers treat
+// a text as a list with one block.
 func List(raw []byte) Hash {
 	var only []byte
 	for from, to := range rawjson.Elements(raw) {
@@ -35,7 +36,7 @@ func List(raw []byte) Hash {
 	return Digest(only)
 }
 
-// Text names a text block, as Digest names {"type":"text","text":…}.
+// Text returns the hash of a text block, equal to Digest of {"type":"text","text":…}.
 func Text(s string) Hash {
 	var few [512]byte
 	out := appendText(append(slices.Grow(few[:0], len(s)+40), 'o', 2), "text")
@@ -43,7 +44,7 @@ func Text(s string) Hash {
 	return sum(appendText(out, "text"))
 }
 
-// Line names a text that is no JSON.
+// Line returns the hash of a text that is not JSON.
 func Line(b []byte) Hash { return sum(b) }
 
 func sum(b []byte) Hash {
@@ -51,7 +52,7 @@ func sum(b []byte) Hash {
 	return Hash(h[:len(Hash{})])
 }
 
-// canonical writes a value so that equal values give equal bytes and no two others do.
+// canonical encodes values so that equal values, and only those, have equal bytes.
 type canonical struct {
 	raw []byte
 	out []byte
@@ -65,7 +66,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(append(dst, 's'), uint64(len(s))), s...)
 }
 
-// value writes the value that begins at i, and gives its end. ordered says that members keep their order.
+// value encodes the value that begins at i, and returns its end. ordered means that members keep their order.
 func (c *canonical) value(i int, ordered bool) int {
 	switch c.raw[i] {
 	case '"':
@@ -99,7 +100,7 @@ func (c *canonical) string(raw []byte) {
 	c.out = appendText(c.out, s)
 }
 
-// array writes an array. The number of its elements is not known beforehand, so an end is written.
+// array encodes an array. The number of elements is not known in advance, so the end is marked.
 func (c *canonical) array(i int, ordered bool) int {
 	c.out = append(c.out, 'a')
 	for i = rawjson.SkipSpace(c.raw, i+1); c.raw[i] != ']'; {
@@ -112,18 +113,18 @@ func (c *canonical) array(i int, ordered bool) int {
 	return i + 1
 }
 
-// The names of the two members that count in a way of their own, as string writes them.
+// The names of the two members that are treated specially, as string encodes them.
 const (
 	inputName      = "s\x05input"
 	breakpointName = "s\x0dcache_control"
 )
 
-// member is a member of an object as it was written.
+// member is an encoded member of an object.
 type member struct {
 	name, value []byte
 }
 
-// object writes an object: its members one by one, then in the order of their names.
+// object encodes an object: first its members one by one, then all of them sorted by name.
 func (c *canonical) object(i int, ordered bool) int {
 	start := len(c.out)
 	var few [12]member
@@ -145,7 +146,7 @@ func (c *canonical) object(i int, ordered bool) int {
 			i = rawjson.SkipSpace(c.raw, i+1)
 		}
 	}
-	// out may have moved while it grew; what was written before is unchanged in the old array, which members name.
+	// out may have been reallocated while it grew. The members refer to the old array, whose contents did not change.
 	sorted := make([]byte, 0, len(c.out)-start+4)
 	if !ordered {
 		slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })

@@ -1,13 +1,13 @@
-// Package prefix names the beginnings of prompts. Providers bill a prompt by the part that it shares with the one before
-// it, and newer models accept a thinking block only behind the very system prompt, tools and messages that it was made
-// behind. Both questions are about what stands before a place in a window, so both are answered by one rolling hash.
+// Package prefix hashes the beginnings of prompts. Providers bill a prompt by the part that it shares with the previous
+// one, and newer models accept a thinking block only after the same system prompt, tools and messages that it was made
+// after. Both depend on what precedes a position in a window, so one rolling hash serves both.
 //
-// The hard idea is what the hash leaves out. Thinking is not part of it, because providers let thinking be left out at
-// the front of a conversation: a block is valid behind the same messages, whether older thinking is still there or
-// not. What must not change is the block right before it, so each place names that block beside the hash. Breakpoints
-// of caches (cache_control) are left out too, because they may come and go.
+// The hash ignores thinking, because providers allow older thinking to be left out: a block is valid after the same
+// messages, with or without older thinking. Only the thinking block right before it must be the same, so each Place
+// contains that block's id besides the hash. The hash also ignores cache breakpoints (cache_control), which may come
+// and go.
 //
-// Everything here is a pure function of its arguments.
+// All functions here are pure.
 package prefix
 
 import (
@@ -17,35 +17,35 @@ import (
 	"math/bits"
 )
 
-// Hash names what stands before a place, or one block. The zero Hash is nothing.
+// Hash identifies what precedes a position, or one block. The zero Hash means nothing.
 type Hash [16]byte
 
-// Kind says how a block counts.
+// Kind says how a block is hashed.
 type Kind uint8
 
 const (
-	// Content is all that is neither of the others.
+	// Content is any other block.
 	Content Kind = iota
 	// Thinking is a thinking or redacted_thinking block, or a reasoning item.
 	Thinking
-	// Restart is a block that makes the provider ignore all messages before it: a compaction block without a
-	// signature.
+	// Restart is a block that makes the provider ignore all messages before it: a compaction block without a signature.
 	Restart
 )
 
-// Part is one block of a rendered window: a content block of Anthropic's, an item of OpenAI's Responses, or a message.
+// Part is one block of a rendered window: a content block in Anthropic's format, an item in OpenAI's Responses, or a
+// message.
 type Part struct {
-	Digest Hash // by Digest or Text, with the role by As
+	Digest Hash // from Digest or Text, combined with the role by As
 	Kind   Kind
 }
 
-// ID names a thinking block for the one behind it.
+// ID returns the id by which the next block refers to a thinking block.
 func (p *Part) ID() uint64 { return binary.LittleEndian.Uint64(p.Digest[:]) | 1 }
 
-// Short is enough of a part to tell it from another in the same place of another window.
+// Short returns enough of the digest to compare parts at the same position of two windows.
 func (p *Part) Short() uint32 { return binary.LittleEndian.Uint32(p.Digest[8:]) }
 
-// As is the digest of a block that a role says.
+// As returns the digest of a block with a role.
 func (h Hash) As(role byte) Hash {
 	for i := range h {
 		h[i] ^= role * byte(2*i+1)
@@ -53,39 +53,39 @@ func (h Hash) As(role byte) Hash {
 	return h
 }
 
-// Mix makes a digest that of a block with something else beside it.
+// Mix combines the digest with another one.
 func (h *Hash) Mix(other Hash) {
 	for i := range h {
 		h[i] ^= bits.RotateLeft8(other[i], 3)
 	}
 }
 
-// Place is a place in a prompt: what stands before it.
+// Place describes what precedes a position in a prompt.
 type Place struct {
-	// State is the rolling hash of the system prompt and of each block but thinking.
+	// State is the rolling hash of the system prompt and all blocks except thinking.
 	State Hash
-	// Thought names the thinking block right before the place, by its ID; 0: there is none.
+	// Thought is the ID of the thinking block right before the position; 0 if there is none.
 	Thought uint64
-	// Tools names the list of tools; 0: it is not known.
+	// Tools identifies the list of tools; 0 if unknown.
 	Tools uint64
 }
 
-// Known tells whether anything is known of the place.
+// Known reports whether the place is known.
 func (p *Place) Known() bool { return p.State != Hash{} }
 
-// Equal tells whether what was made at p is valid at now, as far as the messages go. Tools that one of them does not
-// know count as unchanged.
+// Equal reports whether a block made at p is valid at now, as far as the messages are concerned. Tools that are unknown
+// on one side count as unchanged.
 func (p *Place) Equal(now *Place) bool {
 	return p.State == now.State && (p.Tools == now.Tools || p.Tools == 0 || now.Tools == 0)
 }
 
-// Walk is a walk along a prompt.
+// Walk computes the places along a prompt.
 type Walk struct {
 	Place
 	base Hash
 }
 
-// Start begins before the first message, behind the system prompt and the tools. A zero hash is none.
+// Start returns a walk before the first message, after the system prompt and the tools. A zero hash means none.
 func Start(system, tools Hash) Walk {
 	w := Walk{base: fold(Hash{}, system)}
 	w.State = w.base
@@ -95,11 +95,10 @@ func Start(system, tools Hash) Walk {
 	return w
 }
 
-// From goes on from a place that was reached before. Where it meets a restart, the state is no longer known to be
-// that of a walk from the start.
+// From continues at a known place. After a restart block, its state may differ from that of a walk from the start.
 func From(p Place) Walk { return Walk{Place: p, base: p.State} }
 
-// Add goes past a block.
+// Add advances past a block.
 func (w *Walk) Add(p *Part) {
 	switch p.Kind {
 	case Thinking:
@@ -111,9 +110,9 @@ func (w *Walk) Add(p *Part) {
 	w.State = fold(w.State, p.Digest)
 }
 
-// fold is the step of MurmurHash3 for 128 bits. Each of the two arguments alone decides the result where the other stays
-// the same, so a difference never vanishes by itself. Blocks come in as sums of SHA-256; whoever made two prompts meet
-// on purpose would have only the thinking of a conversation of their own refused.
+// fold is the step of MurmurHash3 for 128 bits. If one of the arguments is fixed, the result determines the other, so a
+// difference never disappears by itself. Blocks are SHA-256 sums. A client that produces a collision on purpose only
+// gets thinking of its own conversation refused.
 func fold(state, digest Hash) (out Hash) {
 	const c1, c2 = 0x87c37b91114253d5, 0x4cf5ad432745937f
 	le := binary.LittleEndian
@@ -127,28 +126,28 @@ func fold(state, digest Hash) (out Hash) {
 	return out
 }
 
-// Size is how many bytes a place takes where it is stored.
+// Size is the encoded size of a Place in bytes.
 const Size = 32
 
-// Append appends a place as it is stored.
+// Append appends the encoded place.
 func (p *Place) Append(dst []byte) []byte {
 	dst = append(dst, p.State[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, p.Thought)
 	return binary.LittleEndian.AppendUint64(dst, p.Tools)
 }
 
-// Parse reads what Append wrote. b has at least Size bytes.
+// Parse decodes what Append encoded. b has at least Size bytes.
 func Parse(b []byte) Place {
 	return Place{Hash(b), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])}
 }
 
-// MarshalText writes a place in a JSON string.
+// MarshalText encodes a place for a JSON string.
 func (p Place) MarshalText() ([]byte, error) {
 	var b [Size]byte
 	return base64.RawURLEncoding.AppendEncode(nil, p.Append(b[:0])), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes what MarshalText encoded.
 func (p *Place) UnmarshalText(text []byte) error {
 	b, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil || len(b) != Size {

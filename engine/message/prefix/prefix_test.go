@@ -41,8 +41,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzDigest holds the digest against encoding/json: what is written again by it, with its members sorted and
-// without white space, has the same digest.
+// FuzzDigest checks that a value has the same digest after encoding/json has encoded it again, with sorted members and
+// without white space.
 func FuzzDigest(f *testing.F) {
 	for _, s := range []string{`{"a":[1,{"b":"\u00e9","cache_control":1}],"c":null}`, `[]`, `"\"\\"`, `{"input":{"z":1,"a":2}}`,
 		`{"a":{"a":{"a":{}}},"":[[],{}]}`} {
@@ -66,7 +66,7 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// twice tells whether a name appears twice in one object, of which encoding/json keeps one.
+// twice reports whether a name appears twice in one object. encoding/json keeps only one of them.
 func twice(raw []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	var names []map[string]bool
@@ -123,27 +123,27 @@ func TestPlaceIsStored(t *testing.T) {
 	}
 }
 
-// provider holds thinking to the rule that is documented: a block names all messages before it, and the chain of
-// thinking before it, of which the front may be missing. It keeps the messages themselves instead of a hash.
+// provider applies the documented rule for thinking: a block refers to all messages before it, and to the chain of
+// thinking before it, whose beginning may be missing. It stores the messages themselves instead of a hash.
 type provider struct {
 	messages []string
-	chain    []int // the thinking before, by number
+	chain    []int // the thinking blocks before, by number
 }
 
 type call struct {
 	made  provider
 	place prefix.Place
-	known bool // somebody told how it was made
+	known bool // it is known how it was made
 }
 
-// TestKeepAgainstModel plays random conversations. Windows drop and edit messages as they like, and thinking stays by
-// the rule of Keep. The provider, which compares the messages themselves, refuses none, and where nothing was changed no
-// thinking is left out.
+// TestKeepAgainstModel plays random conversations. Windows drop and edit messages at random, and thinking is kept by
+// the rule of Keep. The provider, which compares the messages themselves, refuses none of it, and if nothing was
+// changed, no thinking is left out.
 func TestKeepAgainstModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		var said []call // one reply for each turn: a thinking block, and a text
+		var said []call // one reply per turn: a thinking block, and a text
 		known, kept, cuts := rnd.IntN(4) > 0, 0, 0
 		for turn := range 40 {
 			from, edited := 0, -1
@@ -163,7 +163,7 @@ func TestKeepAgainstModel(t *testing.T) {
 				texts = append(texts, text)
 				w.Add(&prefix.Part{Digest: prefix.Text(text)})
 			}
-			states := make([]int, 0, turn) // messages before each block
+			states := make([]int, 0, turn) // number of messages before each block
 			for i := from; i < turn; i++ {
 				say(fmt.Sprint("question ", i, i == edited))
 				part := prefix.Part{Digest: prefix.Text(fmt.Sprint("thinking ", i)), Kind: prefix.Thinking}

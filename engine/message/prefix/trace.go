@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Trace is what is kept of a window, so that the next one can be compared with it: four bytes for each part.
+// Trace is what is stored of a window so that the next one can be compared with it: four bytes per part.
 type Trace struct {
 	Parts  []uint32 // the base, and then each part, by Short
-	Stored int      // how many of them are not of pending messages
+	Stored int      // how many of them are not pending messages
 	Tokens uint64   // of the window
-	End    Place    // behind the last part
-	// Made are where its pending thinking was made.
+	End    Place    // after the last part
+	// Made are the places at which its pending thinking was made.
 	Made []Place
 }
 
-// Shared counts the parts at the beginning that both have.
+// Shared returns the number of parts at the beginning that both have in common.
 func (t *Trace) Shared(parts []uint32) int {
 	n := 0
 	for n < len(t.Parts) && n < len(parts) && t.Parts[n] == parts[n] {
@@ -25,8 +25,8 @@ func (t *Trace) Shared(parts []uint32) int {
 	return n
 }
 
-// At finds where thinking was made that now stands at a place, where the window before ended or showed it there. It is
-// nil where nothing is known of it.
+// At returns the place at which thinking was made that is now at the given place, if the previous window ended or
+// showed it there; nil if unknown.
 func (t *Trace) At(now *Place) *Place {
 	if t == nil {
 		return nil
@@ -44,7 +44,7 @@ func (t *Trace) At(now *Place) *Place {
 
 const traceVersion = 1
 
-// Append appends a trace as it is stored.
+// Append appends the encoded trace.
 func (t *Trace) Append(dst []byte) []byte {
 	dst = append(slices.Grow(dst, 64+Size*len(t.Made)+4*len(t.Parts)), traceVersion)
 	for _, n := range [...]uint64{t.Tokens, uint64(t.Stored), uint64(len(t.Made)), uint64(len(t.Parts))} {
@@ -60,7 +60,7 @@ func (t *Trace) Append(dst []byte) []byte {
 	return dst
 }
 
-// ParseTrace reads what Append wrote.
+// ParseTrace decodes what Append encoded.
 func ParseTrace(b []byte) (*Trace, error) {
 	bad := errors.New("a window's trace does not parse")
 	if len(b) == 0 || b[0] != traceVersion {

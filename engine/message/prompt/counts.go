@@ -2,13 +2,13 @@ package prompt
 
 import "sync/atomic"
 
-// Counts sums up the windows that were answered since the process began.
+// Counts sums up the windows since the process started.
 type Counts struct {
-	Windows      atomic.Uint64 // all that were kept
-	Compared     atomic.Uint64 // that had one before them
-	Cut          atomic.Uint64 // that do not begin with all history of the one before
-	BeforeTokens atomic.Uint64 // of the windows before
-	SharedTokens atomic.Uint64 // of these, what the windows begin with
+	Windows      atomic.Uint64 // all recorded windows
+	Compared     atomic.Uint64 // those with a previous window
+	Cut          atomic.Uint64 // those that do not start with all history of the previous one
+	BeforeTokens atomic.Uint64 // of the previous windows
+	SharedTokens atomic.Uint64 // of these, what the windows start with
 	LeftOut      atomic.Uint64 // thinking blocks that were left out
 }
 

@@ -9,18 +9,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Kept is what a decision says of its window to those who go on from it.
+// Kept is what a decision stores of its window for the turns that continue it.
 type Kept struct {
 	Format  render.Format
 	Pending []json.RawMessage // as posted, in Format
 	End     prefix.Place
-	Made    map[int]prefix.Place // of pending messages that think, by index
+	Made    map[int]prefix.Place // where pending messages with thinking were made, by index
 }
 
-// Trace says where each reply among the messages of a turn was made. posted are the messages as they came, in a format.
-// A message that names a decision was made from its window. A decision that is named for the whole turn made what
-// stands behind its own pending messages, and each further reply was made by adding to that; of the pending ones it
-// knows where they were made. find gives a decision that a message names, and nil where there is none any more.
+// Trace determines at which place each reply in a turn was made. posted are the messages as posted, in a format. A
+// message that names a decision was made from that decision's window. If turn is the decision for the whole turn, the
+// reply after its pending messages was made from its window, and each further reply from what was added to it; of the
+// pending messages, the decision knows their places. find returns the decision with an id; nil if it is no longer
+// stored.
 func Trace(format render.Format, posted []json.RawMessage, messages []chat.Parsed, turn *Kept,
 	find func(id string) *Kept) {
 	t := tracing{format: format, posted: posted, behind: -1}
@@ -50,18 +51,18 @@ func Trace(format render.Format, posted []json.RawMessage, messages []chat.Parse
 	}
 }
 
-// tracing is a walk along the messages of a turn.
+// tracing is the state while going through the messages of a turn.
 type tracing struct {
 	format render.Format
 	posted []json.RawMessage
-	turn   *Kept       // of the whole turn; nil: none is named
-	behind int         // how many posted messages were its pending ones; -1: they are others
-	at     prefix.Walk // not known: nobody says how the next message was made
+	turn   *Kept       // the decision for the whole turn; nil if there is none
+	behind int         // how many posted messages were its pending ones; -1 if they are others
+	at     prefix.Walk // unknown if it is not known how the next message was made
 	goesOn bool        // the next message was made by adding to this one
-	begun  bool        // behind was reached
+	begun  bool        // the messages after the pending ones were reached
 }
 
-// reach comes to a message.
+// reach advances to a message.
 func (t *tracing) reach(m *chat.Parsed, find func(id string) *Kept) {
 	reply := m.Role == plan.RoleAssistant
 	if m.Decision != "" && reply {
@@ -72,7 +73,7 @@ func (t *tracing) reach(m *chat.Parsed, find func(id string) *Kept) {
 	}
 	switch {
 	case t.turn == nil || t.begun:
-	case t.behind < 0 && reply: // the first reply, however the turn before it was posted
+	case t.behind < 0 && reply: // the first reply, however the previous turn was posted
 		t.at, t.goesOn, t.begun = prefix.From(t.turn.End), false, true
 	case t.behind >= 0 && m.Index >= t.behind:
 		t.at, t.goesOn, t.begun = prefix.From(t.turn.End), true, true
@@ -84,12 +85,12 @@ func (t *tracing) reach(m *chat.Parsed, find func(id string) *Kept) {
 	}
 }
 
-// Same tells whether two lists have the same message at an index, whatever Mneme's own fields say.
+// Same reports whether two lists have the same message at an index, ignoring Mneme's own fields.
 func Same(a, b []json.RawMessage, at int) bool {
 	return at < len(a) && at < len(b) && prefix.Digest(chat.WithoutOwn(a[at])) == prefix.Digest(chat.WithoutOwn(b[at]))
 }
 
-// same tells whether the turn begins with these messages, whatever Mneme's own fields say.
+// same reports whether the turn begins with these messages, ignoring Mneme's own fields.
 func (t *tracing) same(pending []json.RawMessage) bool {
 	for i := range pending {
 		if !Same(pending, t.posted, i) {

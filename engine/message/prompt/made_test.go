@@ -18,10 +18,10 @@ const (
 	answers  = `{"role":"assistant","content":[{"type":"thinking","thinking":"t2","signature":"s2"},{"type":"text","text":"It is here."}]}`
 )
 
-// place is one of a few places.
+// place returns a place that depends on the name.
 func place(name string) prefix.Place { return prefix.Start(prefix.Text(name), prefix.Hash{}).Place }
 
-// behind is the place behind some messages that are added at a place.
+// behind returns the place after some messages that are added at a place.
 func behind(t *testing.T, p prefix.Place, messages ...string) prefix.Place {
 	t.Helper()
 	w := prefix.From(p)
@@ -105,7 +105,7 @@ func TestTrace(t *testing.T) {
 			}
 		}
 	}
-	// A window in another format says nothing of thinking that was posted in this one.
+	// A window in another format says nothing about thinking that was posted in this one.
 	messages := read(t, whole)
 	other := first
 	other.Format = chat.OpenAIChat
@@ -115,8 +115,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestSheet builds windows by hand and holds them against sheets: thinking goes where its prompt is another, also where
-// leaving it out makes the format put something else in its place.
+// TestSheet compares sheets with windows that were built by hand: thinking is left out if its prompt differs, also if
+// leaving it out makes the format insert a placeholder.
 func TestSheet(t *testing.T) {
 	t.Parallel()
 	const thinks = `{"role":"assistant","content":[{"type":"thinking","thinking":"alone","signature":"s"}]}`
@@ -155,20 +155,20 @@ func TestSheet(t *testing.T) {
 	if s, got := build("You hinder.", made, nil, whole...); len(s.Stripped) != 2 || strings.Contains(got, "thinking") {
 		t.Errorf("behind another system prompt: %v are left out of %s", s.Stripped, got)
 	}
-	// The last was made behind what stands there now, the first was not.
+	// The last was made after what is there now, the first was not.
 	made[3] = behind(t, behind(t, start, question, strings.Replace(calls, `{"type":"thinking","thinking":"t1","signature":"s1"},`, "", 1)), result)
 	made[1] = place("elsewhere")
 	if s, got := build("You help.", made, nil, whole...); len(s.Stripped) != 1 || !strings.Contains(got, "t2") {
 		t.Errorf("after a cut: %v are left out of %s", s.Stripped, got)
 	}
-	// A message of nothing but thinking gets a placeholder once that is left out, and what was made behind it without
-	// one was made behind another prompt.
+	// A message that consists of thinking gets a placeholder if that is left out. What was made after it without the
+	// placeholder was then made after another prompt.
 	alone := []string{question, thinks, question, answers}
 	made = []prefix.Place{{}, place("elsewhere"), {}, behind(t, q, thinks, question)}
 	if s, got := build("You help.", made, nil, alone...); len(s.Stripped) != 2 || strings.Contains(got, "thinking") {
 		t.Errorf("behind a placeholder: %v are left out of %s", s.Stripped, got)
 	}
-	// Nobody says where pending replies were made, but the window before ended there.
+	// It is not known where pending replies were made, but the previous window ended there.
 	before := &prefix.Trace{End: q}
 	s, got := build("You help.", nil, before, question, calls, result)
 	if len(s.Stripped) != 0 || s.Made[1] != q {

@@ -1,11 +1,11 @@
-// Package prompt looks at a rendered window as the prompt of a model: which thinking may be sent in it, where the
-// breakpoints of a cache stand, and how much of it the provider knows from the window before.
+// Package prompt examines a rendered window as the prompt of a model: which thinking may be sent in it, where its cache
+// breakpoints are, and how much of it the provider knows from the previous window.
 //
-// The hard idea is that a window has to be rendered before any of this can be said, because all of it depends on the
-// very blocks that are sent. So Amend looks at what a builder made and says what to leave out, and the window is built
-// again until there is nothing to amend. Each round leaves more out, so there are few.
+// All of this depends on the exact blocks that are sent, so the window must be rendered first. Amend examines a
+// rendered window and says what to leave out. The window is then rendered again, until there is nothing to amend. Each
+// round leaves out more, so there are few rounds.
 //
-// Everything here follows from its arguments.
+// All results depend on the arguments only.
 package prompt
 
 import (
@@ -13,58 +13,58 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// Entry is what is known of one entry of a window, a message or a notice.
+// Entry describes one entry of a window, a message or a notice.
 type Entry struct {
 	Tokens uint32
-	// Made is the place that the message was made behind; the zero Place: nobody knows.
+	// Made is the place at which the message was made; the zero Place if unknown.
 	Made prefix.Place
-	// Pending is the index of a pending message in its request; -1 for all others.
+	// Pending is the index of a pending message in its request; -1 for all other entries.
 	Pending int
-	// Reply says that a model made the message.
+	// Reply means that a model wrote the message.
 	Reply bool
-	// Changed says that it is not shown as it was made.
+	// Changed means that the message is not shown as it was written.
 	Changed bool
-	// Loop says that it belongs to a turn that waits for the model to go on.
+	// Loop means that the message belongs to a turn that is waiting for the model to continue.
 	Loop bool
 }
 
-// CacheControl says what becomes of posted breakpoints.
+// CacheControl says what to do with posted breakpoints.
 type CacheControl string
 
-// What a request may ask for.
+// The values that a request may use.
 const (
-	Keep  CacheControl = "keep"  // the latest stay, as many as the provider takes
-	Strip CacheControl = "strip" // none stays
-	Auto  CacheControl = "auto"  // Mneme sets its own where the stable prefix ends
+	Keep  CacheControl = "keep"  // keep the last ones, as many as the provider allows
+	Strip CacheControl = "strip" // remove all
+	Auto  CacheControl = "auto"  // Mneme sets breakpoints where the stable prefix ends
 )
 
-// Valid tells whether a request may ask for it; "" is Keep.
+// Valid reports whether the value is valid; "" means Keep.
 func (c CacheControl) Valid() bool { return c == "" || c == Keep || c == Strip || c == Auto }
 
-// maxBreakpoints is how many breakpoints Anthropic takes in one request.
+// maxBreakpoints is the maximum number of breakpoints that Anthropic allows in one request.
 const maxBreakpoints = 4
 
-// Input is what a window is held against.
+// Input is what a window is examined with.
 type Input struct {
 	Format  render.Format
 	Control CacheControl
-	Tools   prefix.Hash   // the zero Hash: not said
-	Taken   int           // breakpoints that the request has elsewhere
-	Before  *prefix.Trace // the window before; nil: there is none
-	Whole   bool          // it is the whole, unchanged transcript
-	Again   bool          // it is a replay: what follows from the window before is known from Answers
+	Tools   prefix.Hash   // the zero Hash if unknown
+	Taken   int           // breakpoints elsewhere in the request
+	Before  *prefix.Trace // the previous window; nil if there is none
+	Whole   bool          // the window is the whole, unchanged transcript
+	Again   bool          // a replay: what depends on the previous window is taken from Answers
 	Answers
-	Entry func(item int32) Entry // each entry of the window
+	Entry func(item int32) Entry // returns each entry of the window
 }
 
-// Sheet holds windows against their inputs, one after the other. The zero Sheet is ready for Begin.
+// Sheet examines windows, one after the other. The zero Sheet is ready for Begin.
 type Sheet struct {
 	Input
 	Result
 
 	edits   render.Edits
-	staying []int // the thinking blocks of the last round, by their number among all
-	total   int   // thinking blocks that the window would have
+	staying []int // indexes of the thinking blocks left after the last round, among all
+	total   int   // number of thinking blocks without edits
 	rounds  int
 	marked  bool
 	blocks  []prefix.Block
@@ -73,29 +73,29 @@ type Sheet struct {
 	shorts  []uint32
 }
 
-// Begin begins with another window. The memory of the one before is used again.
+// Begin starts with another window. It reuses the memory of the previous one.
 func (s *Sheet) Begin(in Input) {
 	*s = Sheet{Input: in, staying: s.staying[:0], blocks: s.blocks[:0], of: s.of[:0], keep: s.keep[:0],
 		shorts: s.shorts[:0]}
 }
 
-// Answers are what a replay cannot work out again, because the window before is gone.
+// Answers are results that a replay cannot compute again, because the previous window is gone.
 type Answers struct {
-	// Made are the places of pending messages that think, by their index in the request.
+	// Made are the places of pending messages with thinking, by index in the request.
 	Made map[int]prefix.Place
-	// Breakpoints are the parts that Mneme gave breakpoints.
+	// Breakpoints are the parts to which Mneme added breakpoints.
 	Breakpoints []int
 }
 
-// Result is what the sheet says of a window once there is nothing to amend.
+// Result is the outcome once there is nothing to amend.
 type Result struct {
 	End      prefix.Place
-	Stripped []int32 // the items that lost thinking, ascending, with one entry for each block
-	Strange  []int32 // the items whose reasoning the provider may drop, because it was made behind another prompt
-	Loop     bool    // some of the stripped belongs to an open tool loop
+	Stripped []int32 // the items that lost thinking, ascending, one entry per block
+	Strange  []int32 // the items whose reasoning the provider may drop, because it was made after another prompt
+	Loop     bool    // some of Stripped belongs to an open tool loop
 }
 
-// Amend looks at the window that b has built with the edits so far. It tells whether b.Edits are others now, so that the
+// Amend examines the window that b has built with the current edits. It reports whether it changed b.Edits, so that the
 // window must be built again.
 func (s *Sheet) Amend(b *render.Builder, w *render.Window) (again bool) {
 	if s.think(b, w) {
@@ -108,7 +108,7 @@ func (s *Sheet) Amend(b *render.Builder, w *render.Window) (again bool) {
 	return s.mark(b, w)
 }
 
-// think holds each thinking block against the law.
+// think applies the validity rule to each thinking block.
 func (s *Sheet) think(b *render.Builder, w *render.Window) (again bool) {
 	walk := s.start(w)
 	s.walk(&walk, b.Parts)
@@ -152,7 +152,7 @@ func (s *Sheet) think(b *render.Builder, w *render.Window) (again bool) {
 	return true
 }
 
-// start begins a walk along a window.
+// start returns a walk at the beginning of a window.
 func (s *Sheet) start(w *render.Window) prefix.Walk {
 	var system prefix.Hash
 	switch {
@@ -164,10 +164,10 @@ func (s *Sheet) start(w *render.Window) prefix.Walk {
 	return prefix.Start(system, s.Tools)
 }
 
-// walk goes along a window's parts and notes its thinking: where each block stands, and where it was made.
+// walk walks along a window's parts and records its thinking: where each block is, and where it was made.
 func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	s.blocks, s.of = s.blocks[:0], s.of[:0]
-	var made prefix.Walk // of the message at hand, and of the pending ones behind it
+	var made prefix.Walk // of the current message, and of the pending ones after it
 	e, item, start := Entry{Pending: -1}, int32(-2), prefix.Place{}
 	for i := range parts {
 		p := &parts[i]
@@ -186,7 +186,7 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 				s.note(e.Pending, start)
 			}
 		} else if e.Changed {
-			made = prefix.Walk{} // thinking behind a text that is another now
+			made = prefix.Walk{} // the text before this thinking has changed
 		}
 		now.Add(&p.Part)
 		if made.Known() {
@@ -195,9 +195,9 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	}
 }
 
-// origin begins the walk from where an entry was made; was is the pending message before it. Whoever says nothing of a pending message that thinks has most
-// likely made it from the window before, where that ended at the very place. What stands behind it in the same turn was
-// made by adding to it.
+// origin sets made to the place at which an entry was made. was is the pending message before it. A pending message
+// with thinking that names no decision was most likely made from the previous window, if that ended at exactly this
+// place. What follows it in the same turn was made by adding to it.
 func (s *Sheet) origin(made *prefix.Walk, was int, e *Entry, now *prefix.Walk, thinks bool) {
 	if place, ok := s.Made[e.Pending]; ok && s.Again {
 		*made = prefix.From(place)
@@ -213,7 +213,7 @@ func (s *Sheet) origin(made *prefix.Walk, was int, e *Entry, now *prefix.Walk, t
 	}
 }
 
-// note keeps where a pending message that thinks was made.
+// note records where a pending message with thinking was made.
 func (s *Sheet) note(pending int, made prefix.Place) {
 	if s.Made == nil {
 		s.Made = map[int]prefix.Place{}
@@ -223,7 +223,7 @@ func (s *Sheet) note(pending int, made prefix.Place) {
 	}
 }
 
-// mark settles the breakpoints.
+// mark decides on the breakpoints.
 func (s *Sheet) mark(b *render.Builder, w *render.Window) (again bool) {
 	room := max(0, maxBreakpoints-s.Taken)
 	keep := make([]bool, len(b.Marks))
@@ -250,11 +250,11 @@ func (s *Sheet) mark(b *render.Builder, w *render.Window) (again bool) {
 	return again
 }
 
-// systemPart stands for the system prompt among breakpoints.
+// systemPart represents the system prompt in a list of breakpoints.
 const systemPart = -1
 
-// ends are where a prompt is worth being kept: behind the system prompt, which outlives a cut, where the window before
-// ended, which is what the provider has, and at the end, which the next window begins with.
+// ends returns the positions after which a prompt is worth caching: the system prompt, which survives a cut; the end of
+// the previous window, which the provider has cached; and the end, which the next window starts with.
 func (s *Sheet) ends(b *render.Builder, w *render.Window, room int) []int {
 	var at []int
 	s.list(b, w)

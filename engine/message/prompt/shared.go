@@ -8,23 +8,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// Compared is what a window shares with the one before it.
+// Compared is what a window has in common with the previous one.
 type Compared struct {
-	Messages uint64 // that stand whole in the shared beginning
+	Messages uint64 // that lie completely in the shared prefix
 	Tokens   uint64
-	// Share is the shared part of the window before, by tokens.
+	// Share is the shared part of the previous window, by tokens.
 	Share float64
-	// Cut says that the window does not begin with all history of the one before.
+	// Cut means that the window does not start with all history of the previous one.
 	Cut bool
 }
 
-// Trace gives what the next window is compared with. It must be called when there is nothing to amend; tokens are the
-// window's.
+// Trace returns what the next window is compared with. It must be called when there is nothing left to amend. tokens
+// are those of the window.
 func (s *Sheet) Trace(b *render.Builder, w *render.Window, tokens uint64) prefix.Trace {
 	t := prefix.Trace{Parts: s.list(b, w), Tokens: tokens, End: s.End}
 	for i, part := range slices.Backward(b.Parts) {
 		if part.Item < 0 || s.Entry(part.Item).Pending < 0 {
-			t.Stored = i + 2 // the base is the first
+			t.Stored = i + 2 // the first part is the base
 			break
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Sheet) Trace(b *render.Builder, w *render.Window, tokens uint64) prefix
 	return t
 }
 
-// list names the window part by part, its base first.
+// list returns a number for each part of the window, after one for its base.
 func (s *Sheet) list(b *render.Builder, w *render.Window) []uint32 {
 	base := s.start(w)
 	s.shorts = append(s.shorts[:0], binary.LittleEndian.Uint32(base.State[:])^uint32(base.Tools))
@@ -44,7 +44,7 @@ func (s *Sheet) list(b *render.Builder, w *render.Window) []uint32 {
 	return s.shorts
 }
 
-// Shared counts the parts that the window begins with as the one before did, its base among them.
+// Shared returns how many parts, including the base, the window has in common with the beginning of the previous one.
 func (s *Sheet) Shared(b *render.Builder) int {
 	if s.Before == nil || len(s.shorts) != len(b.Parts)+1 {
 		return 0
@@ -52,8 +52,8 @@ func (s *Sheet) Shared(b *render.Builder) int {
 	return s.Before.Shared(s.shorts)
 }
 
-// Compare says what the window shares with the one before, of which there must be one. base is the tokens of the system
-// prompt, opening that of the message which the format may put in front.
+// Compare returns what the window has in common with the previous one, which must exist. base are the tokens of the
+// system prompt, and opening those of the message that the format may put first.
 func (s *Sheet) Compare(b *render.Builder, rendered int, base, opening uint64) Compared {
 	shared := s.Shared(b)
 	out := Compared{Cut: shared < s.Before.Stored}

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
 )
 
-// Tools names a provider's list of tools, and counts the breakpoints of a cache in it. The zero Hash stands for no list.
-// A tool that is loaded only when it is looked for may come and go without changing a prompt, so it is left out.
+// Tools hashes a provider's list of tools, and counts the cache breakpoints in it. The zero Hash means that there is no
+// list. A tool that is loaded only when it is searched for may come and go without changing a prompt, so it is ignored.
 func Tools(list []json.RawMessage) (named prefix.Hash, breakpoints int) {
 	if list == nil {
 		return prefix.Hash{}, 0
@@ -18,7 +18,7 @@ func Tools(list []json.RawMessage) (named prefix.Hash, breakpoints int) {
 			Deferred   bool            `json:"defer_loading"`
 			Breakpoint json.RawMessage `json:"cache_control"`
 		}
-		_ = json.Unmarshal(raw, &tool) // a list that is none was refused where it was counted
+		_ = json.Unmarshal(raw, &tool) // an invalid list was refused when it was counted
 		if len(tool.Breakpoint) > 0 {
 			breakpoints++
 		}

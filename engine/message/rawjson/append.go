@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// AppendName appends the name of the next member of an object, which must need no escapes, and what stands before it
-// and behind it.
+// AppendName appends the name of the next member of an object, with the comma before it, if needed, and the colon after
+// it. The name must not need escapes.
 func AppendName(dst []byte, name string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')

@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// maxNumber is the most bytes of a number in JSON. Python refuses integers of more than 4,300 digits, and others take
-// quadratic time for long ones.
+// maxNumber is the maximum length of a number in JSON, in bytes. Python refuses integers of more than 4,300 digits, and
+// other parsers take quadratic time for long ones.
 const maxNumber = 1000
 
-// Readable tells whether all readers of JSON can hold a number: it is short enough, and a 64-bit float neither
-// overflows nor loses all of it.
+// Readable reports whether every JSON parser can represent a number: it is short enough, and as a 64-bit float it
+// neither overflows nor becomes zero.
 func Readable(number []byte) bool {
 	if len(number) <= 300 && bytes.IndexByte(number, 'e') < 0 && bytes.IndexByte(number, 'E') < 0 {
 		return true
@@ -29,7 +29,7 @@ func Readable(number []byte) bool {
 	return f != 0 || !bytes.ContainsAny(mantissa, "123456789")
 }
 
-// NumbersReadable tells whether all numbers of a valid JSON text are Readable.
+// NumbersReadable reports whether all numbers of a valid JSON text are Readable.
 func NumbersReadable(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {

@@ -1,7 +1,8 @@
-// Package rawjson reads JSON by walking its bytes, so that a value can be kept, cut out or put elsewhere byte for byte.
+// Package rawjson reads JSON by walking its bytes, so that a value can be kept, removed or moved byte for byte.
 //
-// encoding/json matches names in any case, takes the last of two equal names and does not say where a value stood; each
-// of these would let one of Mneme's own fields pass into a window. The walk needs text that json.Valid has accepted.
+// encoding/json matches names in any case, takes the last of two equal names, and does not report where a value was.
+// Each of these would let one of Mneme's own fields pass into a window. The functions require JSON that json.Valid has
+// accepted.
 package rawjson
 
 import (
@@ -10,33 +11,32 @@ import (
 	"unicode/utf8"
 )
 
-// Object is a JSON object with the places of its members.
+// Object is a JSON object with the positions of its members.
 type Object struct {
 	Raw    []byte
 	Fields []Field
 }
 
-// Field is one member of an object: Raw[Start:End] is all of it, Raw[Value:End] its value. The name is decoded.
+// Field is one member of an object. Raw[Start:End] is the whole member, and Raw[Value:End] its value. Name is decoded.
 type Field struct {
 	Name              []byte
 	Start, Value, End int
 }
 
-// manyFields is the number of fields from which names are looked up in a map, so that a hostile object takes linear
-// time.
+// manyFields is the number of fields from which names are looked up in a map, so that hostile objects take linear time.
 const manyFields = 24
 
-// usualFields is how many members a message or a part of one has, or fewer.
+// usualFields is the usual number of members of a message or a part, or more.
 const usualFields = 4
 
-// ReadObject finds the members of a valid JSON object; ok is false for another value. Where a name appears twice, it
-// stops there and gives the name.
+// ReadObject finds the members of a valid JSON object; ok is false for any other value. If a name appears twice, it
+// stops there and returns the name.
 func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
 	twice, ok = o.Read(raw)
 	return o, twice, ok
 }
 
-// Read is ReadObject into an Object that was used for another value, whose memory for fields is used again.
+// Read is ReadObject for an Object that was used before, whose memory for fields is reused.
 func (o *Object) Read(raw []byte) (twice []byte, ok bool) {
 	o.Raw, o.Fields = raw, o.Fields[:0]
 	if len(raw) == 0 || raw[0] != '{' {
@@ -67,7 +67,7 @@ func (o *Object) Read(raw []byte) (twice []byte, ok bool) {
 	return nil, true
 }
 
-// has reports whether the name was read before. It uses the map seen once there are many names.
+// has reports whether the name was read before. If there are many names, it uses the map seen.
 func (o *Object) has(name []byte, seen *map[string]struct{}) bool {
 	if len(o.Fields) < manyFields {
 		return o.Find(string(name)) != nil
@@ -85,7 +85,7 @@ func (o *Object) has(name []byte, seen *map[string]struct{}) bool {
 	return false
 }
 
-// Find returns the member of that name, or nil.
+// Find returns the member with that name, or nil.
 func (o *Object) Find(name string) *Field {
 	for i := range o.Fields {
 		if string(o.Fields[i].Name) == name {
@@ -95,7 +95,7 @@ func (o *Object) Find(name string) *Field {
 	return nil
 }
 
-// Get returns the value of a member, or nil where it is absent or null.
+// Get returns the value of a member, or nil if it is absent or null.
 func (o *Object) Get(name string) []byte {
 	f := o.Find(name)
 	if f == nil || o.Raw[f.Value] == 'n' {
@@ -104,7 +104,7 @@ func (o *Object) Get(name string) []byte {
 	return o.Raw[f.Value:f.End]
 }
 
-// Text returns a string member, "" where it is absent, null or another type.
+// Text returns a string member; "" if it is absent, null or another type.
 func (o *Object) Text(name string) string {
 	s, _ := String(o.Get(name))
 	return s
@@ -125,8 +125,8 @@ func (o *Object) With(name string, value []byte) []byte {
 	return append(append(out, value...), '}')
 }
 
-// Without returns the object's bytes without the chosen members, all other bytes unchanged. Where none is chosen, the
-// result is the object's own bytes and not a copy.
+// Without returns the object's bytes without the members for which cut returns true. All other bytes are unchanged. If
+// there are none to remove, the result is the object's own bytes, not a copy.
 func (o *Object) Without(cut func(o *Object, f *Field) bool) []byte {
 	first := 0
 	for first < len(o.Fields) && !cut(o, &o.Fields[first]) {
@@ -152,7 +152,7 @@ func (o *Object) Without(cut func(o *Object, f *Field) bool) []byte {
 	return append(out, o.Raw[o.Fields[len(o.Fields)-1].End:]...)
 }
 
-// Elements yields start and end of each element of a JSON array.
+// Elements yields the start and the end of each element of a JSON array.
 func Elements(raw []byte) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for i := SkipSpace(raw, 1); raw[i] != ']'; {
@@ -167,11 +167,11 @@ func Elements(raw []byte) iter.Seq2[int, int] {
 	}
 }
 
-// IsArray and IsObject tell what a value is by its first byte; the empty text is neither.
+// IsArray and IsObject check the type of a value by its first byte; both return false for empty input.
 func IsArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
 func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// SkipSpace returns the place of the next value or sign from i on.
+// SkipSpace returns the position of the next value or punctuation at or after i.
 func SkipSpace(b []byte, i int) int {
 	for b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r' {
 		i++
@@ -220,8 +220,8 @@ func SkipValue(b []byte, i int) int {
 	return i
 }
 
-// AppendString appends a text as a JSON string. Unlike encoding/json it does not escape <, > and &, which only HTML
-// needs.
+// AppendString appends a text as a JSON string. Unlike encoding/json, it does not escape <, > and &, which is needed
+// only in HTML.
 func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -260,7 +260,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// ArrayOf makes an array of values.
+// ArrayOf returns a JSON array of values.
 func ArrayOf(values ...[]byte) []byte {
 	size := 1 + len(values)
 	for _, v := range values {

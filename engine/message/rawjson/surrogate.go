@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// LoneSurrogate tells whether a text of a valid JSON value escapes half of a UTF-16 pair, such as \ud800 without
-// \udc00 to \udfff behind it. It stands for no character: encoding/json reads U+FFFD, and other readers refuse all of
-// the JSON that it stands in.
+// LoneSurrogate reports whether a valid JSON value contains an escape for half of a UTF-16 pair, such as \ud800 without
+// \udc00 to \udfff after it. Such an escape is no character: encoding/json reads it as U+FFFD, and other parsers refuse
+// the whole JSON text.
 func LoneSurrogate(raw []byte) bool {
 	for {
 		at := bytes.IndexByte(raw, '\\')
@@ -34,7 +34,7 @@ func LoneSurrogate(raw []byte) bool {
 	}
 }
 
-// codeUnit reads the four digits of an escape that begins with its u.
+// codeUnit parses the four digits of an escape; raw begins with its u.
 func codeUnit(raw []byte) uint64 {
 	unit, _ := strconv.ParseUint(string(raw[1:5]), 16, 16)
 	return unit

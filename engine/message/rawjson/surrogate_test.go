@@ -21,7 +21,7 @@ func TestLoneSurrogate(t *testing.T) {
 	}
 }
 
-// FuzzLoneSurrogate holds the scan against a decoder of its own: encoding/json with the halves made visible.
+// FuzzLoneSurrogate compares the scan with a separate implementation: encoding/json with the halves made visible.
 func FuzzLoneSurrogate(f *testing.F) {
 	f.Add(`"\ud83d\ude42"`)
 	f.Add(`"\ud83d"`)
@@ -35,7 +35,7 @@ func FuzzLoneSurrogate(f *testing.F) {
 	})
 }
 
-// naive takes out what else may stand behind a backslash, and then looks at each escape with its neighbour.
+// naive removes the other escapes, and then checks each \u escape with its neighbour.
 func naive(raw string) bool {
 	raw = strings.ReplaceAll(raw, `\\`, "  ")
 	parts := strings.Split(raw, `\u`)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Text gives the names and values of JSON as words, a value a line: escapes and brackets are none. What is no JSON is
-// given as it stands.
+// Text returns the names and values in JSON as words, one value per line, without escapes and brackets. It returns
+// input that is not JSON unchanged.
 func Text(raw []byte) string {
 	var value any
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // 1234567 is no 1.234567e+06
+	d.UseNumber() // so that 1234567 does not become 1.234567e+06
 	if d.Decode(&value) != nil {
 		return string(raw)
 	}

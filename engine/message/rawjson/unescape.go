@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// escapes are the characters that a backslash and a letter stand for.
+// escapes maps the letter of an escape to its character.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// String returns a JSON string's value; false where the JSON is no string. The value is the one that encoding/json reads,
-// which takes half of a UTF-16 pair for U+FFFD.
+// String returns the value of a JSON string; false if the JSON is not a string. The value is the one that encoding/json
+// returns, which reads half of a UTF-16 pair as U+FFFD.
 func String(raw []byte) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -50,8 +50,8 @@ func String(raw []byte) (string, bool) {
 	return text, err == nil
 }
 
-// escapedRune reads the character that begins with u0000 behind a backslash, and how many bytes of b it takes: 0 where
-// there is none.
+// escapedRune decodes the character in b, which begins with the u0000 of an escape, and returns how many bytes it
+// takes; 0 if there is none.
 func escapedRune(b []byte) (r rune, size int) {
 	const one, pair = len(`u0000`), len(`u0000\u0000`)
 	if len(b) < one || b[0] != 'u' {

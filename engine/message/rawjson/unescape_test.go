@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// A string is read as encoding/json reads it.
+// String returns what encoding/json returns.
 func FuzzString(f *testing.F) {
 	for _, raw := range []string{`""`, `"plain"`, `"a\nb\tc\r\b\f\/\\\""`, `"\u00e9\u00E9\u0000"`, `"\ud83d\ude42"`, `"\ud83d"`,
 		`"\ude42x"`, `"\ud83d\ud83d\ude42"`, `"\ud83d\n"`, `"\ud83d\u0041"`, "\"\xff\"", "\"\\n\xff\"", `"{\"a\":\"b\\nc\"}"`, `"é\\"`} {
@@ -21,7 +21,7 @@ func FuzzString(f *testing.F) {
 			return
 		}
 		if !utf8.Valid(raw) && !bytes.Contains(raw, []byte{'\\'}) {
-			want = string(raw[1 : len(raw)-1]) // which says so only where something is escaped
+			want = string(raw[1 : len(raw)-1]) // encoding/json does the same only if something is escaped
 		}
 		if got, ok := rawjson.String(raw); !ok || got != want {
 			t.Errorf("%s: got %q, %v, want %q", raw, got, ok, want)

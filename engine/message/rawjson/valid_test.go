@@ -18,7 +18,7 @@ var validSeeds = []string{
 	strings.Repeat(" ", 9) + `"` + strings.Repeat("word ", 9) + `\n"`,
 }
 
-// FuzzValid holds Valid against json.Valid.
+// FuzzValid compares Valid with json.Valid.
 func FuzzValid(f *testing.F) {
 	for _, s := range validSeeds {
 		f.Add([]byte(s))
@@ -30,7 +30,7 @@ func FuzzValid(f *testing.F) {
 	})
 }
 
-// TestCampaignValid mutates texts, most of which are then nearly valid.
+// TestCampaignValid mutates texts, most of which are then almost valid.
 func TestCampaignValid(t *testing.T) {
 	seed := campaign.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -62,7 +62,7 @@ func TestCampaignValid(t *testing.T) {
 	}
 }
 
-// TestValidDepth holds the same bound of nesting as encoding/json.
+// TestValidDepth expects the same nesting limit as encoding/json.
 func TestValidDepth(t *testing.T) {
 	for _, depth := range []int{maxDepth, maxDepth + 1} {
 		for _, nested := range []string{strings.Repeat("[", depth) + strings.Repeat("]", depth),

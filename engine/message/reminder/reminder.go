@@ -1,8 +1,8 @@
-// Package reminder makes the messages that remind a model of memories, and says where they stand in a prompt. A
-// reminder is bound to the user's message that it was recalled for: it stands right before that message, and stands
-// there again in later windows, so that a prompt goes on as it began.
+// Package reminder builds the messages that remind a model of memories, and places them in a prompt. A reminder is
+// bound to the user message that it was recalled for. It comes right before that message, also in later windows, so
+// that the beginning of the prompt does not change.
 //
-// Everything here is a pure function of its arguments.
+// All functions here are pure.
 package reminder
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// Memory names a version of a memory.
+// Memory identifies a version of a memory.
 type Memory struct {
 	Key         string            `json:"key"`
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Version     int               `json:"version"`
 }
 
-// Recalled is a memory with what a reminder says of it. Shown says that the reminder does.
+// Recalled is a memory and what a reminder says about it. Shown means that the reminder contains it.
 type Recalled struct {
 	Memory
 	Category, Content string
@@ -49,7 +49,8 @@ func (m *Recalled) line(style uint8) string {
 // Title begins a reminder.
 const Title = "Memories that may matter here. They were recalled, not said in this conversation:"
 
-// maxBytes bounds a reminder: a memory that makes it longer is left out, whatever the budget.
+// maxBytes is the maximum length of a reminder in bytes. A memory that would exceed it is left out, whatever the
+// budget.
 const maxBytes = 64 << 10
 
 // Fit chooses the memories that fit into a number of tokens, in order, and notes which these are. count counts a text,
@@ -68,7 +69,7 @@ func Fit(memories []Recalled, style uint8, room uint64, count, whole func(string
 			shown++
 		}
 	}
-	// A text may have a token more than its parts, where two of them meet.
+	// A text can have a token more than its parts at each place where two of them meet.
 	tokens = whole(text)
 	for i := len(memories) - 1; i >= 0 && uint64(tokens) > room; i-- {
 		if m := &memories[i]; m.Shown {
@@ -96,15 +97,16 @@ func Text(memories []Recalled, style uint8) string {
 	return b.String()
 }
 
-// Message is a message of Mneme's own in a window. Where it stands before a user's message, it is a part of that: policies see
-// its tokens there, it stays and goes with the message, and it is gone where the message has become an earlier question.
+// Message is a message that Mneme adds to a window. If it comes before a user message, it is part of that message:
+// policies see its tokens there, it is kept or dropped together with the message, and it disappears if the message is
+// shown as an earlier question.
 type Message struct {
 	ID       string // in reports
 	Text     string
 	Tokens   uint32
-	AsSystem bool // shown with a system prompt's authority
+	AsSystem bool // has the authority of a system prompt
 	Reason   string
-	Place    int32 // in the rendered messages; -1: it has none
+	Place    int32 // in the rendered messages; -1 if it has none
 }
 
 // Add renders the message as an entry of the window.
@@ -118,13 +120,13 @@ func (m *Message) Add(to *render.Builder, f chat.Format) {
 	m.Place = int32(to.Place())
 }
 
-// AddWithNext renders the message as a part of the entry that is added next.
+// AddWithNext renders the message as part of the entry that is added next.
 func (m *Message) AddWithNext(to *render.Builder, f chat.Format) {
 	m.Add(to, f)
 	to.Join()
 }
 
-// AppendSum appends what a window's hash knows of the message.
+// AppendSum appends the part of a window's hash that the message determines.
 func (m *Message) AppendSum(sums []byte) []byte {
 	kind := byte('u')
 	if m.AsSystem {
@@ -134,7 +136,7 @@ func (m *Message) AppendSum(sums []byte) []byte {
 	return append(append(sums, kind), sum[:]...)
 }
 
-// Shown are the memories that a reminder shows.
+// Shown returns the memories that a reminder shows.
 func Shown(memories []Recalled) (out []Memory) {
 	for i := range memories {
 		if memories[i].Shown {

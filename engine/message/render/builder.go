@@ -10,50 +10,51 @@ import (
 // noHistory is the flat text of an empty history.
 const noHistory = "(first turn — no prior context)"
 
-// Window is what a Builder made.
+// Window is the output of a Builder.
 type Window struct {
-	// Buf is the buffer given to Reset with the window appended to it.
+	// Buf is the buffer that was passed to Reset, with the window appended.
 	Buf []byte
-	// Messages is the JSON array of messages (of items, for OpenAIResponses), a part of Buf; nil for Text.
+	// Messages is the JSON array of messages (of items, for OpenAIResponses), a slice of Buf; nil for Text.
 	Messages []byte
-	// Text is the flat text, a part of Buf; nil for the other formats.
+	// Text is the flat text, a slice of Buf; nil for the other formats.
 	Text []byte
 	// System is Anthropic's system prompt: the request's and the notices, separated by blank lines; "" for the others.
 	System string
-	// SystemBlocks is Anthropic's system prompt as a JSON array, where the request's is one; else nil.
+	// SystemBlocks is Anthropic's system prompt as a JSON array, if the request's is one; otherwise nil.
 	SystemBlocks []byte
-	// Rendered counts the elements of Messages, or the lines of Text.
+	// Rendered is the number of elements of Messages, or of lines of Text.
 	Rendered int
 }
 
-// Builder joins fragments and notices, in window order, to one window. The zero Builder is ready for Reset; one
-// Builder may make any number of windows, one at a time.
+// Builder joins fragments and notices, in order, into a window. The zero Builder is ready for Reset. A Builder can make
+// any number of windows, one at a time.
 type Builder struct {
-	// Reasoning shows the reasoning of assistants in OpenAIChat as reasoning_content, where a provider wants it back.
+	// Reasoning shows the reasoning of assistants in OpenAIChat as reasoning_content, for providers that want it back.
 	Reasoning bool
 
 	format   Format
 	buf      []byte
-	start    int // where the window begins in buf
+	start    int // start of the window in buf
 	system   []byte
-	blocks   [][]byte // Anthropic's system prompt where the request's is a list; empty: it is a text
+	blocks   [][]byte // Anthropic's system prompt if the request's is a list; empty if it is a text
 	rendered int
-	place    int // in Messages, of what was added last; -1: it has none
+	place    int // index in Messages of the latest addition; -1 if it has none
 	run      anthropicRun
 	ids      windowIDs // OpenAIResponses
-	body     int       // Text: where the part after the request's system prompt begins
+	body     int       // Text: start of the part after the request's system prompt
 	item     int32
 	thinking int // thinking blocks so far
 
-	// Edits are made to the window that is built next.
+	// Edits are applied to the next window that is built.
 	Edits Edits
-	// Parts are what the messages consist of so far, without Anthropic's system prompt. Their memory is used again.
+	// Parts are the parts of the messages so far, without Anthropic's system prompt. Their memory is reused.
 	Parts []Placed
-	// Marks are the posted breakpoints so far, those too that the edits leave out: whether their ttl is an hour.
+	// Marks are the posted breakpoints so far, including those that the edits remove: whether their ttl is an hour.
 	Marks []bool
 }
 
-// Reset begins a window in a format, appended to buf. A non-empty system is the request's own, put in front.
+// Reset starts a window in a format. The window is appended to buf. system is the request's system prompt; it comes
+// first.
 func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.format, b.buf, b.start, b.rendered = f, buf, len(buf), 0
 	b.system, b.blocks = b.system[:0], b.blocks[:0]
@@ -71,14 +72,14 @@ func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.putSystem(&system)
 }
 
-// Place is the index in Messages of what was added last, or of the first of its elements. It is -1 where the format has
-// no place for it there: Anthropic's notices stand in the system prompt, and flat text has no messages.
+// Place returns the index in Messages of the latest addition, or of its first element. It is -1 if it has none there:
+// Anthropic's notices are in the system prompt, and flat text has no messages.
 func (b *Builder) Place() int { return b.place }
 
-// Join makes what was added last a part of the entry that is added next.
+// Join makes the latest addition part of the entry that is added next.
 func (b *Builder) Join() { b.item-- }
 
-// Notice adds a system-class text: a summary, or memories. Anthropic's format moves it to the system prompt.
+// Notice adds a system-class text: a summary, or memories. In Anthropic's format it becomes part of the system prompt.
 func (b *Builder) Notice(text string) {
 	b.item++
 	b.notice(text)
@@ -89,7 +90,7 @@ const roleNotice = 3
 
 var fillerDigest = prefix.Text(Placeholder)
 
-// filler notes a block that a format demands.
+// filler records a block that only the format requires.
 func (b *Builder) filler(role string) {
 	p := Placed{Item: -1, Message: int32(b.rendered)}
 	if p.Digest = fillerDigest.As(1); role == "assistant" {
@@ -125,13 +126,13 @@ func (b *Builder) notice(text string) {
 	}
 }
 
-// Add adds a message's fragment, which must be of the window's format. seq is the message's number in its session.
-// Where the format forbids that the id of a call repeats, seq makes a repeated id unique.
+// Add adds a message's fragment, which must be in the window's format. seq is the message's number in its session. If
+// the format does not allow the id of a call to repeat, seq makes a repeated id unique.
 func (b *Builder) Add(fr *Fragment, seq uint64) {
 	b.item++
 	if b.format == AnthropicMessages {
 		b.run.add(b, fr, seq)
-		b.place = b.rendered // the message that is being put together is counted when it ends
+		b.place = b.rendered // the message being assembled is counted when it ends
 		return
 	}
 	b.place = -1
@@ -159,15 +160,15 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 	}
 }
 
-// room doubles a buffer that lacks room for n bytes more. append alone lets long ones grow by a quarter, and so copies
-// a window four times while it is built.
+// room doubles the buffer if there is no room for n more bytes. append alone grows long buffers by a quarter, and would
+// copy a window four times while it is built.
 func (b *Builder) room(n int) {
 	if cap(b.buf)-len(b.buf) < n {
 		b.buf = slices.Grow(b.buf, max(n, cap(b.buf)))
 	}
 }
 
-// Finish ends the window.
+// Finish ends the window and returns it.
 func (b *Builder) Finish() Window {
 	w := Window{}
 	switch b.format {
@@ -185,7 +186,7 @@ func (b *Builder) Finish() Window {
 		w.Messages = b.buf[b.start:]
 	}
 	w.Buf, w.Rendered = b.buf, b.rendered
-	b.buf = nil // the buffer belongs to the caller from here on
+	b.buf = nil // from here on, the buffer belongs to the caller
 	return w
 }
 

@@ -2,15 +2,15 @@ package render
 
 import "github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 
-// anthropicRun is the message that is being put together in Anthropic's format, which joins neighbours of one role to
-// one message. A run of a single message keeps its posted bytes, so the first is held back until the next one is known.
+// anthropicRun is the message being assembled in Anthropic's format, which joins consecutive messages of one role. A
+// run of a single message keeps its posted bytes, so the first one is held back until the next one is known.
 type anthropicRun struct {
 	role string
-	held *Fragment // the run's only message so far, not yet written
-	from int       // where the run's blocks begin in the buffer, once they are being written
+	held *Fragment // the only message of the run so far, not written yet
+	from int       // start of the run's blocks in the buffer, once they are being written
 
 	ids  windowIDs
-	edit edit // what becomes of the newest fragment's blocks
+	edit edit // changes to the newest fragment's blocks
 }
 
 func (r *anthropicRun) reset() {
@@ -18,7 +18,7 @@ func (r *anthropicRun) reset() {
 	r.role, r.held = "", nil
 }
 
-// add adds a message to the run, or ends the run and begins the next.
+// add adds a message to the run, or ends the run and starts the next one.
 func (r *anthropicRun) add(b *Builder, fr *Fragment, seq uint64) {
 	role := AnthropicRole(fr.Role)
 	if role == r.role {
@@ -72,7 +72,7 @@ func (r *anthropicRun) end(b *Builder) {
 	b.buf = append(b.buf, "]}"...)
 }
 
-// write adds a fragment's blocks, edited as the window asks for.
+// write appends a fragment's blocks, edited as the window requires.
 func (r *anthropicRun) write(b *Builder, fr *Fragment) {
 	if !r.edit.changed {
 		if len(fr.Blocks) > 0 {

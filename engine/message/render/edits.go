@@ -8,19 +8,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Edits are what an Anthropic window leaves out of its blocks, or adds to them. The zero Edits changes nothing.
+// Edits are what an Anthropic window removes from its blocks, or adds to them. The zero Edits changes nothing.
 type Edits struct {
-	// Thinking tells, for each thinking block in order, whether it stays; nil: all stay.
+	// Thinking reports, for each thinking block in order, whether it is kept; nil means all are.
 	Thinking []bool
-	// Marks tells, for each posted breakpoint in order, whether it stays; nil: all stay.
+	// Marks reports, for each posted breakpoint in order, whether it is kept; nil means all are.
 	Marks []bool
-	// Breakpoints are the parts that get a breakpoint, by index and ascending.
+	// Breakpoints are the parts that get a breakpoint, by index, ascending.
 	Breakpoints []int
-	// SystemBreakpoint gives the system prompt one.
+	// SystemBreakpoint gives the system prompt a breakpoint.
 	SystemBreakpoint bool
 }
 
-// Append appends bytes that tell edits from others.
+// Append appends bytes that identify the edits.
 func (e *Edits) Append(dst []byte) []byte {
 	for _, list := range [...][]bool{e.Thinking, e.Marks, {e.SystemBreakpoint}} {
 		dst = append(dst, 'e')
@@ -41,22 +41,22 @@ func (e *Edits) Append(dst []byte) []byte {
 // Placed is a part of a window, in order.
 type Placed struct {
 	prefix.Part
-	Item    int32 // which of the window's entries it shows, in the order in which they were added; -1: none
-	Message int32 // which element of the messages it stands in
+	Item    int32 // the window's entry that it shows, in the order in which they were added; -1 if none
+	Message int32 // the element of the messages that contains it
 }
 
-// breakpoint is what a block gets before its closing brace.
+// breakpoint is added to a block before its closing brace.
 const breakpoint = `,"cache_control":{"type":"ephemeral"}`
 
-// replacement stands in for blocks[start:end] of a fragment.
+// replacement replaces blocks[start:end] of a fragment.
 type replacement struct {
 	start, end int
 	with       string
 }
 
-// edit is what becomes of one fragment's blocks in a window.
+// edit is the change to one fragment's blocks in a window.
 type edit struct {
-	drop         []bool        // by block; nil: none is dropped
+	drop         []bool        // by block; nil if none is dropped
 	replacements []replacement // ascending
 	changed      bool
 }
@@ -65,7 +65,7 @@ func (e *edit) reset() {
 	e.drop, e.replacements, e.changed = e.drop[:0], e.replacements[:0], false
 }
 
-// note appends the parts of a fragment that is added, and works out its edit.
+// note appends the parts of an added fragment, and computes its edit.
 func (b *Builder) note(fr *Fragment, ids *windowIDs, message int) {
 	e := &b.run.edit
 	e.reset()
@@ -115,7 +115,7 @@ func (b *Builder) note(fr *Fragment, ids *windowIDs, message int) {
 	}
 }
 
-// named names the blocks once more that show another id than the fragment has.
+// named hashes those blocks again that show another id than the fragment has.
 func (b *Builder) named(fr *Fragment, placed []Placed) {
 	e, json, role := &b.run.edit, fr.Blocks, RoleByte(fr.Role)
 	if fr.Format != AnthropicMessages {
@@ -147,8 +147,9 @@ func (e *edit) apply(dst, blocks []byte, from, to int) []byte {
 	return append(dst, blocks[from:to]...)
 }
 
-// LatestMarks tells which breakpoints of a cache stay, of those whose ttl is an hour or not, in order: the latest, as
-// many as there is room for. One of an hour must not stand behind one of five minutes, so shorter ones before it go.
+// LatestMarks returns which cache breakpoints to keep: the last ones, at most room of them. long reports for each
+// whether its ttl is an hour. A breakpoint of an hour must not follow one of five minutes, so shorter ones before it
+// are dropped.
 func LatestMarks(long []bool, room int) []bool {
 	keep, hour := make([]bool, len(long)), false
 	for i := len(long) - 1; i >= 0 && room > 0; i-- {

@@ -1,9 +1,9 @@
-// Package render joins rendered messages to windows: a fragment is what one message contributes in one format, and a
-// builder splices fragments and notices together, byte for byte, with the edits that a window asks for. How a message
-// becomes a fragment is the business of package chat.
+// Package render joins rendered messages into windows. A fragment is what one message contributes in one format. A
+// Builder splices fragments and notices together, byte for byte, with the edits that a window requires. Package chat
+// turns messages into fragments.
 package render
 
-// Format is a provider's wire format, or the flat text.
+// Format is a provider's wire format, or flat text.
 type Format uint8
 
 // The formats. The zero Format marks a message that no client posted.
@@ -14,7 +14,7 @@ const (
 	Text              Format = 4 // output only
 )
 
-// String returns the format's name in the HTTP contract, or "" for the zero Format.
+// String returns the format's name in the HTTP API, or "" for the zero Format.
 func (f Format) String() string {
 	switch f {
 	case OpenAIChat:
@@ -29,7 +29,7 @@ func (f Format) String() string {
 	return ""
 }
 
-// ParseFormat returns the format of that name, or false where there is none.
+// ParseFormat returns the format with that name, or false if there is none.
 func ParseFormat(name string) (Format, bool) {
 	for _, f := range []Format{OpenAIChat, AnthropicMessages, OpenAIResponses, Text} {
 		if f.String() == name {

@@ -7,12 +7,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// windowIDs gives the calls of one window ids that differ, in formats that forbid that an id repeats. A call and its
-// results get the same.
+// windowIDs makes the ids of the calls in one window unique, for formats that do not allow an id to repeat. A call and
+// its results get the same id.
 type windowIDs struct {
-	legal func(string) string // makes an id one that the format allows
+	legal func(string) string // turns an id into one that the format allows
 
-	names   []string // those in the window of the newest fragment's ids
+	names   []string // the newest fragment's ids as the window shows them
 	renamed bool     // some name differs from its id
 
 	latest map[string]string   // by a call's id: the name of the newest call with that id
@@ -25,7 +25,7 @@ func (w *windowIDs) reset(legal func(string) string) {
 	clear(w.taken)
 }
 
-// resolve finds the names of a fragment's ids. seq is the number of the message that makes the calls.
+// resolve determines the names of a fragment's ids. seq is the number of the message that makes the calls.
 func (w *windowIDs) resolve(fr *Fragment, seq uint64) {
 	w.names, w.renamed = w.names[:0], false
 	for i := range fr.IDs {
@@ -41,8 +41,8 @@ func (w *windowIDs) resolve(fr *Fragment, seq uint64) {
 	}
 }
 
-// claim gives a call a name that no other call of the window has: its id, where that is free and legal, else the id
-// and the number of its message.
+// claim returns a name for a call that no other call of the window has: its id if that is unused and legal, and
+// otherwise the id and the number of its message.
 func (w *windowIDs) claim(id string, seq uint64) string {
 	if w.taken == nil {
 		w.taken, w.latest = map[string]struct{}{}, map[string]string{}
@@ -64,7 +64,7 @@ func (w *windowIDs) isTaken(name string) bool {
 	return taken
 }
 
-// append appends a fragment's JSON with the names of its ids, which were just resolved.
+// append appends a fragment's JSON with the names of its ids, which resolve has just determined.
 func (w *windowIDs) append(dst []byte, fr *Fragment, json []byte) []byte {
 	copied := 0
 	for i := range fr.IDs {
@@ -78,10 +78,10 @@ func (w *windowIDs) append(dst []byte, fr *Fragment, json []byte) []byte {
 	return append(dst, json[copied:]...)
 }
 
-// shortID makes an id one that Responses allow.
+// shortID turns an id into one that Responses allow.
 func shortID(id string) string { return callid.Short(id, callid.MostInResponses) }
 
-// legalID replaces what Anthropic does not take in a call's id: it takes A-Z, a-z, 0-9, _ and -.
+// legalID replaces characters in a call's id that Anthropic does not allow: it allows A-Z, a-z, 0-9, _ and -.
 func legalID(id string) string {
 	for i := range len(id) {
 		if !callid.LegalByte(id[i]) {

@@ -9,8 +9,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Name identifies a window by the SHA-256 of its parts' sums, which are remembered, and a CRC-32C over its bytes, which
-// shows a change in how parts are joined.
+// Name identifies a window by the SHA-256 of its parts' sums and a CRC-32C of its bytes. The sums are cached; the CRC
+// detects changes in how parts are joined.
 func (w *Window) Name(sums []byte) string {
 	sum := sha256.Sum256(sums)
 	crc := crc32.Update(0, castagnoli, w.Messages)

@@ -5,10 +5,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// cacheControl is the member that makes a block a breakpoint of a cache.
+// cacheControl is the member that makes a block a cache breakpoint.
 const cacheControl = "cache_control"
 
-// putSystem puts the request's own system prompt in front of a window that has messages.
+// putSystem puts the request's system prompt at the beginning of a window that has messages.
 func (b *Builder) putSystem(system *SystemPrompt) {
 	switch {
 	case system.Text == "":
@@ -34,13 +34,13 @@ func (b *Builder) putSystem(system *SystemPrompt) {
 	}
 }
 
-// markOf is a block's breakpoint, nil where it has none.
+// markOf returns a block's breakpoint; nil if it has none.
 func markOf(raw []byte) []byte {
 	block, _, _ := rawjson.ReadObject(raw)
 	return block.Get(cacheControl)
 }
 
-// systemBlocks is Anthropic's system prompt as a list, with the breakpoints that the edits leave; nil where it is a
+// systemBlocks returns Anthropic's system prompt as a list, with the breakpoints that the edits leave; nil if it is a
 // text.
 func (b *Builder) systemBlocks() []byte {
 	if len(b.blocks) == 0 {
@@ -66,7 +66,7 @@ func (b *Builder) systemBlocks() []byte {
 }
 
 // AppendSystem appends Anthropic's system prompt as JSON: a string, or the blocks with the breakpoints that the edits
-// ask for.
+// require.
 func (b *Builder) AppendSystem(dst []byte, w *Window) []byte {
 	if w.SystemBlocks != nil {
 		return append(dst, w.SystemBlocks...)

@@ -1,6 +1,6 @@
 package render
 
-// This part of the package reads the system prompt of a request: a text, or a list of text blocks as providers have it.
+// This file parses the system prompt of a request: a text, or a list of text blocks, as providers accept it.
 
 import (
 	"bytes"
@@ -11,21 +11,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Prompt is a system prompt. The zero value is none.
+// SystemPrompt is a system prompt. The zero value is none.
 type SystemPrompt struct {
-	// Text is what it says; the texts of blocks stand behind one another, separated by blank lines.
+	// Text is its content. The texts of blocks are joined with blank lines.
 	Text string
-	// Blocks are the posted blocks that say something, as they came; nil where the prompt was posted as a text.
+	// Blocks are the posted blocks that are not empty, unchanged; nil if the prompt was posted as a text.
 	Blocks [][]byte
 }
 
-// Of is a prompt that is a text.
+// SystemText returns a prompt that is a text.
 func SystemText(text string) SystemPrompt { return SystemPrompt{Text: text} }
 
 // errForm says what a system prompt may be.
 var errForm = errors.New(`must be a string or a list of text blocks, for example [{"type":"text","text":"You help."}]`)
 
-// Parse reads a prompt from valid JSON. Blocks that say nothing are left out, because providers refuse them.
+// ParseSystem parses a prompt from valid JSON. Empty blocks are left out, because providers refuse them.
 func ParseSystem(raw json.RawMessage) (SystemPrompt, error) {
 	raw = bytes.TrimSpace(raw)
 	if text, ok := rawjson.String(raw); ok {
@@ -61,7 +61,7 @@ func ParseSystem(raw json.RawMessage) (SystemPrompt, error) {
 	return p, nil
 }
 
-// AppendContent appends the prompt as a message's content: a text, or its blocks as parts of a type.
+// AppendContent appends the prompt as a message's content: a text, or its blocks as parts of type typ.
 func (p SystemPrompt) AppendContent(dst []byte, typ string) []byte {
 	if p.Blocks == nil {
 		return rawjson.AppendString(dst, p.Text)

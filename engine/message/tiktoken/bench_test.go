@@ -35,7 +35,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// BenchmarkWorstCases counts what an attacker would send, in both encodings.
+// BenchmarkWorstCases counts texts that an attacker would send, in both encodings.
 func BenchmarkWorstCases(b *testing.B) {
 	for _, bench := range worstCases() {
 		b.Run(bench.name, func(b *testing.B) {
@@ -49,7 +49,7 @@ func BenchmarkWorstCases(b *testing.B) {
 	}
 }
 
-// worstCase is a text that takes long to count: unit, as often as a request can hold it.
+// worstCase is a text that takes long to count: a unit, repeated as often as fits into a request.
 type worstCase struct{ name, text string }
 
 func worstCases() []worstCase {

@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the patterns tell characters apart by. Classes are bits, so that a set of them is one number.
+// class is what the patterns distinguish characters by. Classes are bits, so that a set of them is one number.
 type class uint8
 
 const (
-	upper   class = 1 << iota // a capital or title case letter: \p{Lu}, \p{Lt}
+	upper   class = 1 << iota // an upper or title case letter: \p{Lu}, \p{Lt}
 	lower                     // \p{Ll}
-	letter                    // a letter without case, which o200k_base counts among both: \p{Lm}, \p{Lo}
+	letter                    // a letter without case, which o200k_base counts as both: \p{Lm}, \p{Lo}
 	mark                      // \p{M}
 	number                    // \p{N}
 	newline                   // \r, \n
@@ -22,19 +22,19 @@ const (
 	spaces  = newline | blank
 )
 
-// blockBits is the number of low bits of a character that choose its place in a block of classes.
+// blockBits is the number of low bits of a character that are its index in a block of classes.
 const blockBits = 7
 
 var (
-	// blocks holds the classes of all characters: blocks that are equal are kept once.
+	// blocks holds the classes of all characters. Equal blocks are stored once.
 	blocks [][1 << blockBits]class
 	// blockOf is the block of a character, by its high bits.
 	blockOf [(unicode.MaxRune + 1) >> blockBits]uint16
-	// ascii holds the classes of the characters of one byte, which most texts are made of.
+	// ascii holds the classes of the ASCII characters, which most texts consist of.
 	ascii [utf8.RuneSelf]class
 )
 
-// The tables are made from those of package unicode, which tiktoken-go's regular expressions use too.
+// The tables are made from those of package unicode, which tiktoken-go's regular expressions also use.
 func init() {
 	all := make([]class, unicode.MaxRune+1)
 	for i := range all {
@@ -80,8 +80,8 @@ func fill(all []class, from, to, stride rune, c class) {
 	}
 }
 
-// classAt gives the class of the character at a place of a text, which is valid UTF-8, and where the next one begins.
-// At the text's end it gives no class.
+// classAt returns the class of the character at a position of a valid UTF-8 text, and the position of the next one. At
+// the end of the text it returns no class.
 func classAt(text string, at int) (c class, next int) {
 	if at >= len(text) {
 		return 0, at
@@ -93,7 +93,7 @@ func classAt(text string, at int) (c class, next int) {
 	return blocks[blockOf[r>>blockBits]][r&(1<<blockBits-1)], at + width
 }
 
-// run gives where the characters of a set end that begin at a place of a text.
+// run returns the end of the run of characters in a set that begins at a position of a text.
 func run(text string, at int, set class) int {
 	for {
 		c, next := classAt(text, at)

@@ -1,6 +1,6 @@
-// Package tiktoken counts tokens as OpenAI's tokenizers do, offline: the vocabularies are part of the binary. Its counts
-// are those of the library tiktoken-go, which its tests hold it against. It does not use the library, because that
-// takes time that grows with the square of a long run of letters or blanks, and cannot be stopped.
+// Package tiktoken counts tokens like OpenAI's tokenizers, offline: the vocabularies are part of the binary. Its counts
+// equal those of the library tiktoken-go, which its tests compare it with. It does not use the library, whose running
+// time is quadratic in the length of a run of letters or blanks and which cannot be interrupted.
 package tiktoken
 
 import (
@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// The encodings there are.
+// The supported encodings.
 const (
 	O200K  = "o200k_base"
 	CL100K = "cl100k_base"
 )
 
-// chunk is how much of a text is counted between two looks at whether to stop, in bytes.
+// chunk is how much of a text is counted between two calls of stop, in bytes.
 const chunk = 64 << 10
 
 // Counter counts tokens. It is safe for concurrent use.
@@ -37,25 +37,24 @@ func New() (*Counter, error) {
 	return &Counter{&encoding{splitO200K, o200k}, &encoding{splitCL100K, cl100k}}, nil
 }
 
-// Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text, and a byte that is
-// not UTF-8 counts as U+FFFD. Count panics where the name is not O200K or CL100K, because settings are checked long
-// before.
+// Count returns the number of tokens of a text. Special tokens in the text count as ordinary text, and a byte that is
+// not UTF-8 as U+FFFD. Count panics if the name is not O200K or CL100K, because settings are checked long before.
 func (c *Counter) Count(name, text string) int {
 	n, _ := c.CountUntil(name, text, never)
 	return n
 }
 
-// CountUntil counts as Count does, and asks stop once for each 64 KiB at most. Where stop says true, CountUntil
-// returns at once with the count of what it has seen, and false.
+// CountUntil counts like Count, and calls stop at most once per 64 KiB. If stop returns true, CountUntil returns at
+// once with the count so far, and false.
 func (c *Counter) CountUntil(name, text string, stop func() bool) (n int, whole bool) {
 	w := watch{stop: stop}
 	n = c.encoding(name).count(valid(text), &w)
 	return n, !w.stopped
 }
 
-// CountBehind counts a text alone, and together with a prefix in front of it, each in both encodings, O200K first. The
-// two differ in a few pieces at the seam, so it takes hardly longer than counting the text. Where the context ends
-// before, it returns the context's error.
+// CountBehind counts a text by itself, and together with a prefix before it, each in both encodings, O200K first. The
+// two differ only in a few pieces at the seam, so this takes hardly longer than counting the text. If the context ends
+// first, it returns the context's error.
 func (c *Counter) CountBehind(ctx context.Context, prefix, text string) (alone, behind [2]uint32, err error) {
 	prefix, text = valid(prefix), valid(text)
 	w := watch{stop: func() bool { return ctx.Err() != nil }}
@@ -81,7 +80,7 @@ func (c *Counter) encoding(name string) *encoding {
 
 func never() bool { return false }
 
-// valid puts U+FFFD in the place of every byte that is not UTF-8.
+// valid replaces every byte that is not UTF-8 by U+FFFD.
 func valid(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -89,14 +88,14 @@ func valid(text string) string {
 	return strings.Map(func(r rune) rune { return r }, text)
 }
 
-// watch asks whether to stop while a text is counted. Once it was told to, it stays stopped.
+// watch calls stop while a text is counted. Once stopped, it stays stopped.
 type watch struct {
 	stop    func() bool
-	passed  int // since it asked, in bytes
+	passed  int // since the last call, in bytes
 	stopped bool
 }
 
-// pass notes that so many bytes are counted, and tells whether to stop.
+// pass records that n more bytes were counted, and reports whether to stop.
 func (w *watch) pass(n int) (stopped bool) {
 	if w.passed += n; w.passed >= chunk && !w.stopped {
 		w.passed, w.stopped = 0, w.stop()
@@ -110,7 +109,7 @@ type encoding struct {
 	*vocabulary
 }
 
-// count counts the tokens of a text, which is valid UTF-8, piece by piece.
+// count counts the tokens of a valid UTF-8 text, piece by piece.
 func (e *encoding) count(text string, w *watch) (n int) {
 	for at := 0; at < len(text) && !w.stopped; {
 		n, at = e.countPiece(n, text, at, w)
@@ -118,16 +117,16 @@ func (e *encoding) count(text string, w *watch) (n int) {
 	return n
 }
 
-// countPiece adds the tokens of the piece that begins at a place to n, and gives where the piece ends.
+// countPiece adds the tokens of the piece that begins at a position to n, and returns the end of the piece.
 func (e *encoding) countPiece(n int, text string, at int, w *watch) (sum, end int) {
 	end = e.split(text, at)
 	return n + e.vocabulary.count(text[at:end], w), end
 }
 
-// countBehind counts a text alone and behind a prefix. From the first place on where a piece begins in both, their
-// pieces are the same.
+// countBehind counts a text by itself and after a prefix. From the first position at which a piece begins in both,
+// their pieces are equal.
 func (e *encoding) countBehind(prefix, text string, w *watch) (alone, behind int) {
-	at, joinedAt := 0, 0 // of the text, and of the prefix with the text
+	at, joinedAt := 0, 0 // in the text, and in the prefix with the text
 	if prefix != "" {
 		joined := prefix + text
 		for joinedAt-len(prefix) != at && !w.stopped {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Counts known from the tokenizers' own documentation and from encoding by hand.
+// Counts from the tokenizers' own documentation and from encoding by hand.
 func TestKnownCounts(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -34,7 +34,7 @@ func TestKnownCounts(t *testing.T) {
 	}
 }
 
-// A text behind a prefix counts as the two in one text do.
+// A text after a prefix counts like the two in one text.
 func TestCountBehind(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
 	for _, class := range classesOfText {
@@ -45,7 +45,8 @@ func TestCountBehind(t *testing.T) {
 	}
 }
 
-// A count ends soon after it is told to stop, whether the text is many pieces or one, and says that it is not whole.
+// A count ends soon after it is told to stop, whether the text is many pieces or one, and reports that it is
+// incomplete.
 func TestStop(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a b ", 1<<18), strings.Repeat("ab", 1<<19), strings.Repeat(" ", 1<<19)} {
 		for _, name := range names {

@@ -19,7 +19,7 @@ import (
 
 // oracles are tiktoken-go's own encoders, O200K first.
 var oracles = sync.OnceValue(func() (out [2]*library.Tiktoken) {
-	library.SetBpeLoader(loader.NewOfflineLoader()) // else the library would fetch its vocabularies
+	library.SetBpeLoader(loader.NewOfflineLoader()) // otherwise the library would download its vocabularies
 	for i, name := range names {
 		var err error
 		if out[i], err = library.GetEncoding(name); err != nil {
@@ -31,7 +31,7 @@ var oracles = sync.OnceValue(func() (out [2]*library.Tiktoken) {
 
 var names = [2]string{O200K, CL100K}
 
-// counter is one for all tests, because loading takes a while.
+// counter is shared by all tests, because loading takes a while.
 var counter = sync.OnceValue(func() *Counter {
 	c, err := New()
 	if err != nil {
@@ -40,12 +40,12 @@ var counter = sync.OnceValue(func() *Counter {
 	return c
 })
 
-// hold fails the test where a text's counts are not those of tiktoken-go.
+// hold fails the test if a text's counts differ from those of tiktoken-go.
 func hold(t *testing.T, text string) {
 	t.Helper()
 	for i, name := range names {
 		want := len(oracles()[i].EncodeOrdinary(text))
-		for range 2 { // the second time, pieces are remembered
+		for range 2 { // the second time, pieces are cached
 			if got := counter().Count(name, text); got != want {
 				t.Fatalf("%s: %q: %d, want %d", name, text, got, want)
 			}
@@ -53,7 +53,7 @@ func hold(t *testing.T, text string) {
 	}
 }
 
-// classesOfText makes random texts of one kind each.
+// classesOfText generates random texts of different kinds.
 var classesOfText = []struct {
 	name string
 	of   func(r *rand.Rand) string
@@ -109,8 +109,8 @@ func pick(units []string, more ...string) func(r *rand.Rand) string {
 	}
 }
 
-// TestCampaignTokens holds random texts of every class, and all lines of the transcripts that MNEME_TESTDATA names,
-// against tiktoken-go.
+// TestCampaignTokens compares random texts of every kind, and all lines of the transcripts that MNEME_TESTDATA names,
+// with tiktoken-go.
 func TestCampaignTokens(t *testing.T) {
 	seed := campaign.Seed(t)
 	texts := campaign.Size(3_000, 1_000_000)
@@ -135,7 +135,7 @@ func TestCampaignTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both the text as it is stored and the lines that its strings spell.
+			// Both the text as it is stored and the lines in its strings.
 			for line := range strings.Lines(strings.ReplaceAll(string(data), `\n`, "\n")) {
 				for len(line) > 0 && left > 0 {
 					n := min(len(line), 8<<10)
@@ -147,7 +147,7 @@ func TestCampaignTokens(t *testing.T) {
 	})
 }
 
-// Every character is held against the library alone, between letters, behind a blank and before an apostrophe: the
+// Every character is compared with the library by itself, between letters, after a blank and before an apostrophe: the
 // classes of characters are the library's.
 func TestCampaignCharacters(t *testing.T) {
 	step := campaign.Size(37, 1)
@@ -167,7 +167,7 @@ func TestCampaignCharacters(t *testing.T) {
 	}
 }
 
-// A long piece that is merged in windows has as many tokens as one that is merged as a whole, whatever the window.
+// A long piece has the same number of tokens whether it is merged in windows of any size or as a whole.
 func TestCampaignWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(campaign.Seed(t), 0))
 	alphabets := []string{"ab", "a", " ", "aeinorst", "etaoinshrdlu", "=-", "AaBb", "XYZ", "\u3000 \t", "日本語漢字", "!?.", "\u0301\u0308"}
@@ -191,7 +191,7 @@ func TestCampaignWindows(t *testing.T) {
 	}
 }
 
-// Tokens may be found in another order than that of their lengths: a join may make neighbours that come before all others.
+// Tokens may be found in another order than that of their lengths: joining two may create neighbours that come first.
 func TestMergeOrder(t *testing.T) {
 	var ends []uint32
 	tokens := ""
@@ -215,7 +215,7 @@ func TestMergeOrder(t *testing.T) {
 	}
 }
 
-// mergeSlowly counts the tokens of a piece by the rule itself: the first two neighbours of the lowest rank are joined,
+// mergeSlowly counts the tokens of a piece by the definition: it joins the first two neighbours of the lowest rank,
 // again and again.
 func mergeSlowly(v *vocabulary, piece string) int {
 	tokens := strings.Split(piece, "")
@@ -260,7 +260,7 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// holdBehind fails the test where a text counts otherwise behind a prefix than as one text with it.
+// holdBehind fails the test if a text after a prefix counts differently from the two as one text.
 func holdBehind(t *testing.T, prefix, text string) {
 	t.Helper()
 	alone, behind, err := counter().CountBehind(t.Context(), prefix, text)
@@ -277,12 +277,12 @@ func holdBehind(t *testing.T, prefix, text string) {
 	}
 }
 
-// base64Text is random base64 of a length.
+// base64Text returns random base64 of a length.
 func base64Text(n int) string {
 	return spelled(n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 }
 
-// randomLetters is a word of a length that is in no vocabulary.
+// randomLetters returns a word of a length that is in no vocabulary.
 func randomLetters(n int) string { return spelled(n, "abcdefghijklmnopqrstuvwxyz") }
 
 func spelled(n int, alphabet string) string {

@@ -1,11 +1,11 @@
 package tiktoken
 
-// A splitter gives where the piece ends that begins at a place of a text. Pieces are what an encoding's published
-// pattern matches; no token spans two of them. A piece depends on the text from its beginning on and on nothing before.
+// A splitter returns the end of the piece that begins at a position of a text. Pieces are the matches of an encoding's
+// published pattern; no token spans two of them. A piece depends only on the text from its beginning on.
 //
-// The patterns are alternatives of which the first that matches holds, with greedy repetition that gives characters
-// back where the rest would not match. The functions below decide the same from the classes of characters. Each looks
-// at a character a bounded number of times, where a regular expression's matcher may try again from every place.
+// A pattern is a list of alternatives, of which the first match wins, with greedy repetition that backtracks. The
+// functions below decide the same from the classes of characters. They examine each character a bounded number of
+// times, whereas a regular expression may start again at every position.
 type splitter func(text string, at int) int
 
 // splitO200K is the splitter of o200k_base:
@@ -35,19 +35,19 @@ func splitO200K(text string, at int) int {
 	return space(text, at)
 }
 
-// wordO200K gives where a word ends that begins with a character of class c, and at where there is none. It is the
-// first two alternatives without the contraction.
+// wordO200K returns the end of a word that begins with a character of class c, or at if there is none. It implements
+// the first two alternatives without the contraction.
 func wordO200K(text string, at int, c class, next int) int {
 	const uppers, lowers = upper | letter | mark, lower | letter | mark
 	start := at
 	switch c {
 	case number, newline:
 		return at
-	case mark, blank, other: // the first character may stand before the word
+	case mark, blank, other: // the first character may precede the word
 		start = next
 	}
-	// The capitals are taken as far as they go. A small letter must follow, or else the last character that can be
-	// both is given back and is the end of the word.
+	// Take as many capitals as possible. A small letter must follow. Otherwise the last character that can be both is
+	// given back and ends the word.
 	end, both := start, at
 	for {
 		c, next := classAt(text, end)
@@ -64,9 +64,9 @@ func wordO200K(text string, at int, c class, next int) int {
 	switch {
 	case both > at:
 		return both
-	case c == mark: // It is a word by itself.
+	case c == mark: // it is a word by itself
 		return next
-	case end > start: // There are only capitals, which the second alternative takes.
+	case end > start: // only capitals, which the second alternative matches
 		return end
 	}
 	return at
@@ -103,12 +103,12 @@ func splitCL100K(text string, at int) int {
 	return space(text, at)
 }
 
-// contraction gives where an English contraction ends that begins at a place, and the place where there is none.
+// contraction returns the end of an English contraction that begins at a position, or the position if there is none.
 func contraction(text string, at int) int {
 	if len(text)-at < 2 || text[at] != '\'' {
 		return at
 	}
-	first := text[at+1] | 0x20 // as a small letter
+	first := text[at+1] | 0x20 // in lower case
 	switch first {
 	case 's', 't', 'm', 'd':
 		return at + 2
@@ -123,7 +123,7 @@ func contraction(text string, at int) int {
 	return at
 }
 
-// numbers gives where at most three digits end, of which the first ends at a place.
+// numbers returns the end of at most three digits, of which the first ends at the given position.
 func numbers(text string, at int) int {
 	for range 2 {
 		c, next := classAt(text, at)
@@ -135,8 +135,8 @@ func numbers(text string, at int) int {
 	return at
 }
 
-// space gives where a piece of blanks ends: behind the last newline among them, else before the last of several, which
-// goes with the word that follows.
+// space returns the end of a piece of blanks: after the last newline in it, or else before the last of several blanks,
+// which belongs to the word that follows.
 func space(text string, at int) int {
 	end, last, behind := at, at, at
 	for {

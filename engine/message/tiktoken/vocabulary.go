@@ -12,21 +12,21 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// vocabulary is the tokens of an encoding. They lie one behind the other in the order of their ranks, so the place of a
-// token stands for its rank.
+// vocabulary holds the tokens of an encoding. They are concatenated in the order of their ranks, so the position of a
+// token represents its rank.
 type vocabulary struct {
 	tokens string
-	// slots is a hash table of the tokens with open addressing. A slot is half the token's hash, its length in eight
-	// bits and its place in 24; an empty slot is zero.
+	// slots is a hash table of the tokens with open addressing. A slot holds half the token's hash, its length in eight
+	// bits, and its position in 24 bits; an empty slot is zero.
 	slots []uint64
 	seed  maphash.Seed
-	// pairs are the ranks of tokens of two bytes, which are looked for most often.
+	// pairs are the ranks of tokens of two bytes, which are looked up most often.
 	pairs [1 << 16]uint32
 	cache [cacheSlots]atomic.Pointer[cached]
 }
 
-// cached is how many tokens a piece has. Pieces up to maxCached bytes that are no token are remembered, one in each
-// slot, so a vocabulary remembers at most cacheSlots*maxCached bytes of text.
+// cached is the number of tokens of a piece. Pieces of up to maxCached bytes that are not tokens are cached, one per
+// slot, so a vocabulary caches at most cacheSlots*maxCached bytes of text.
 type cached struct {
 	piece  string
 	tokens int
@@ -38,16 +38,16 @@ const (
 )
 
 const (
-	// none is the rank of what is no token.
+	// none is the rank of a text that is not a token.
 	none = math.MaxUint32
 	// maxToken is the length of the longest token of both vocabularies.
 	maxToken = 128
-	// window is how much of a long piece is merged at once, in bytes, while its tokens are short.
+	// window is how much of a long piece is merged at a time, in bytes, while its tokens are short.
 	window = 64
 )
 
-// loadVocabulary reads a vocabulary from the file that tiktoken-go-loader has of it: a line for each token, in the order
-// of ranks from 0, with the token in base64 and its rank.
+// loadVocabulary reads a vocabulary from the file in tiktoken-go-loader. It has one line per token, in the order of
+// ranks from 0, with the token in base64 and its rank.
 func loadVocabulary(name string) (*vocabulary, error) {
 	file, err := assets.Assets.ReadFile(name + ".tiktoken")
 	if err != nil {
@@ -73,7 +73,7 @@ func loadVocabulary(name string) (*vocabulary, error) {
 	return newVocabulary(string(tokens), ends), nil
 }
 
-// newVocabulary makes a vocabulary of tokens in the order of their ranks, which end where ends says.
+// newVocabulary returns a vocabulary of tokens in the order of their ranks. ends are their ends.
 func newVocabulary(tokens string, ends []uint32) *vocabulary {
 	size := 1
 	for size < 2*len(ends) {
@@ -103,7 +103,7 @@ func (v *vocabulary) add(rank uint32, token string) {
 	v.slots[i] = hash>>32<<32 | uint64(len(token))<<24 | uint64(rank)
 }
 
-// rank gives the rank of a token, or none, from its hash.
+// rank returns the rank of a token with the given hash, or none.
 func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	want := hash>>32<<32 | uint64(len(token))<<24
 	for i := hash; ; i++ {
@@ -120,14 +120,14 @@ func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	}
 }
 
-// count gives how many tokens a piece has. Where it is stopped, the count is not whole.
+// count returns the number of tokens of a piece. If it is stopped, the count is incomplete.
 func (v *vocabulary) count(piece string, w *watch) int {
 	if len(piece) > maxToken {
 		return v.countLong(piece, window, w)
 	}
 	w.pass(len(piece))
 	if len(piece) == 1 {
-		return 1 // All bytes are tokens.
+		return 1 // all bytes are tokens
 	}
 	hash := maphash.String(v.seed, piece)
 	if v.rank(piece, hash) != none {
@@ -142,16 +142,16 @@ func (v *vocabulary) count(piece string, w *watch) int {
 		return c.tokens
 	}
 	n := len(v.merge(piece, space[:0])) - 1
-	slot.Store(&cached{strings.Clone(piece), n}) // A copy, because the piece is part of a long text.
+	slot.Store(&cached{strings.Clone(piece), n}) // a copy, because the piece is part of a long text
 	return n
 }
 
-// part is where a token begins while a text is merged, and the rank that it has together with the next token.
+// part is the start of a token while a text is merged, and the rank of the token joined with the next one.
 type part struct{ at, rank uint32 }
 
-// merge encodes a text that is not looked for as a whole: it joins the two neighbours of the lowest rank, the first of
-// several, until no two are a token. It gives where the tokens begin, and the text's end. Its time grows with the square
-// of the text's length.
+// merge encodes a text by joining the two neighbours of the lowest rank, the first of several, until no two neighbours
+// form a token. It returns where the tokens begin, and the end of the text. Its running time is quadratic in the length
+// of the text.
 func (v *vocabulary) merge(text string, parts []part) []part {
 	for i := range len(text) - 1 {
 		parts = append(parts, part{uint32(i), v.pairs[uint16(text[i])<<8|uint16(text[i+1])]})
@@ -169,7 +169,7 @@ func (v *vocabulary) merge(text string, parts []part) []part {
 	}
 }
 
-// mergeAll joins neighbours of the lowest rank from left to right, up to where a join makes neighbours that come first.
+// mergeAll joins neighbours of the lowest rank from left to right, until a join creates neighbours of a lower rank.
 func (v *vocabulary) mergeAll(text string, parts []part, least uint32) []part {
 	to := 0
 	for from := 0; from < len(parts); from++ {
@@ -178,7 +178,7 @@ func (v *vocabulary) mergeAll(text string, parts []part, least uint32) []part {
 			to++
 			continue
 		}
-		from++ // The token from here to the next is joined to the one before.
+		from++ // the token from here to the next one is joined with the previous one
 		behind := uint32(none)
 		if from+2 < len(parts) {
 			behind = v.joined(text, parts[to].at, parts[from+2].at)
@@ -198,7 +198,7 @@ func (v *vocabulary) mergeAll(text string, parts []part, least uint32) []part {
 	return parts[:to]
 }
 
-// joined gives the rank of what lies between two places of a text.
+// joined returns the rank of the text between two positions.
 func (v *vocabulary) joined(text string, from, to uint32) uint32 {
 	if to-from > maxToken {
 		return none
@@ -207,10 +207,10 @@ func (v *vocabulary) joined(text string, from, to uint32) uint32 {
 	return v.rank(both, maphash.String(v.seed, both))
 }
 
-// countLong counts a long piece in time that grows with its length: it merges windows that overlap. The tokens of a
-// window are the piece's but for some at its end, which depend on what follows. So the next window begins within this
-// one, where a token ends, and the place is right if that token and the next window's first stay apart when the two
-// are encoded together: a row of tokens is an encoding if and only if each two neighbours in it are one.
+// countLong counts a long piece in linear time by merging overlapping windows. The tokens of a window are those of the
+// piece, except for some at its end, which depend on what follows. The next window therefore begins inside this one, at
+// the end of a token. The position is right if that token and the first token of the next window stay separate when
+// they are encoded together: a row of tokens is an encoding if and only if every two neighbours in it are one.
 func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 	n := 0
 	parts, next := v.merge(piece[:min(size, len(piece))], nil), []part(nil)
@@ -224,11 +224,11 @@ func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 		}
 		for tries := 8; ; i, tries = i-1, tries-1 {
 			if i <= 0 || tries == 0 {
-				return v.countLong(piece, 2*size, w) // A wider window has other tokens at its end.
+				return v.countLong(piece, 2*size, w) // a wider window has other tokens at its end
 			}
 			at := from + int(parts[i].at)
 			next = v.merge(piece[at:min(at+size, len(piece))], next[:0])
-			if v.apart(piece[from+int(parts[i-1].at):at], piece[at:at+int(next[1].at)]) {
+			if v.staySeparate(piece[from+int(parts[i-1].at):at], piece[at:at+int(next[1].at)]) {
 				n, from = n+i, at
 				break
 			}
@@ -238,8 +238,8 @@ func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 	return n + len(parts) - 1
 }
 
-// apart tells whether two tokens stay two when they are encoded together.
-func (v *vocabulary) apart(left, right string) bool {
+// staySeparate reports whether two tokens stay separate when they are encoded together.
+func (v *vocabulary) staySeparate(left, right string) bool {
 	var space [2*maxToken + 1]part
 	parts := v.merge(left+right, space[:0])
 	return len(parts) == 3 && int(parts[1].at) == len(left)

@@ -9,30 +9,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// What a message costs beyond its texts, in tokens. Three per message and one per name is what OpenAI publishes for
-// chat completions. A call is counted like a message of its own.
+// What a message costs besides its texts, in tokens. OpenAI publishes three per message and one per name for Chat
+// Completions. A call is counted like a message.
 const (
 	perMessage = 3
 	perName    = 1
 	perCall    = 3
-	// Primer is what begins the model's reply, once a prompt.
+	// Primer is the cost of starting the model's reply, once per prompt.
 	Primer = 3
 )
 
-// Bill lists what a message is counted by in one format. Texts are listed and not counted, so that each is given to a
-// tokenizer once, however many formats show it.
+// Bill lists what a message costs in one format. It lists texts without counting them, so that each text is counted
+// once, however many formats show it.
 type Bill struct {
-	fixed    int // tokens that are no text's
+	fixed    int // tokens that do not depend on a text
 	shown    string
 	text     []string // the message's own text, which a policy may replace
 	words    []string // other texts
-	thinking []string // of words: thinking and reasoning
-	hidden   int      // of fixed: thinking that nobody can read
+	thinking []string // those of words that are thinking and reasoning
+	hidden   int      // the part of fixed that is encrypted thinking
 	media    [rules]int
 	mixed    bool // there is more than one text, calls and names
 }
 
-// Of reads what a message costs from how it stands in a format that has messages.
+// Of returns the bill of a message in a format that has messages.
 func Of(f chat.Format, m *chat.Message) *Bill {
 	b := &Bill{shown: m.Shown(), fixed: perMessage, words: append(make([]string, 0, 8), chat.RoleName(m.Role))}
 	if m.Name != "" && f == chat.OpenAIChat {
@@ -65,7 +65,7 @@ func Of(f chat.Format, m *chat.Message) *Bill {
 	return b
 }
 
-// id is how the id of a call stands in a format.
+// id returns the id of a call in a format.
 func (b *Bill) id(f chat.Format, id string) string {
 	most := callid.MostInResponses
 	b.mixed = b.mixed || callid.Short(id, callid.MostInChat) != id
@@ -78,7 +78,7 @@ func (b *Bill) id(f chat.Format, id string) string {
 	return callid.Short(id, most)
 }
 
-// argumentsIn is how a call's arguments stand in a format. Anthropic's wants an object.
+// argumentsIn returns a call's arguments in a format. Anthropic's requires an object.
 func argumentsIn(f chat.Format, arguments string) string {
 	if f == chat.AnthropicMessages {
 		return string(chat.Input(arguments))
@@ -86,7 +86,7 @@ func argumentsIn(f chat.Format, arguments string) string {
 	return arguments
 }
 
-// OneForAll tells whether the message costs the same in every format: it is one text, calls and names.
+// OneForAll reports whether the message costs the same in every format: it consists of one text, calls and names.
 func (b *Bill) OneForAll(m *chat.Message) bool {
 	if b.mixed || len(b.text) > 1 || len(b.text) == 1 && b.text[0] != b.shown || m.Name != "" || m.Empty() {
 		return false
@@ -99,13 +99,13 @@ func (b *Bill) OneForAll(m *chat.Message) bool {
 	return true
 }
 
-// Words is what the tokenizer counts of the message, with what is no text's.
+// Words returns what the tokenizer counts of the message, plus the fixed tokens.
 func (b *Bill) Words(count func(string) int) int {
 	return b.fixed + sum(b.text, count) + sum(b.words, count)
 }
 
-// Text is the part of Words that is the message's own text. Where a format shows the names of parts beside it, these
-// are not.
+// Text returns the part of Words that is the message's own text, without the names of parts that a format shows with
+// it.
 func (b *Bill) Text(count func(string) int) int {
 	n := sum(b.text, count)
 	if strings.TrimSpace(b.shown) != "" && strings.Join(b.text, "\n") != b.shown {
@@ -114,10 +114,10 @@ func (b *Bill) Text(count func(string) int) int {
 	return n
 }
 
-// Thinking is the part of Words that is thinking or reasoning.
+// Thinking returns the part of Words that is thinking or reasoning.
 func (b *Bill) Thinking(count func(string) int) int { return b.hidden + sum(b.thinking, count) }
 
-// Media is what pictures, pages and sound cost by a rule. No tokenizer has a say in it.
+// Media returns the cost of pictures, pages and sound by a rule. It does not depend on the tokenizer.
 func (b *Bill) Media(r Rule) int { return b.media[r] }
 
 func sum(texts []string, count func(string) int) (n int) {
@@ -127,7 +127,7 @@ func sum(texts []string, count func(string) int) (n int) {
 	return n
 }
 
-// message reads a message of OpenAI's chat or of Anthropic's format.
+// message reads a message in OpenAI's chat format or in Anthropic's.
 func (b *Bill) message(raw []byte) {
 	o, _, _ := rawjson.ReadObject(raw)
 	b.content(o.Get("content"), &b.text)
@@ -166,7 +166,7 @@ func (b *Bill) item(m *chat.Message, raw []byte) {
 	}
 }
 
-// content reads a content: a text, null, or a list of parts. Texts are listed in one of the bill's lists.
+// content reads a content: a text, null, or a list of parts. Texts are added to list.
 func (b *Bill) content(value []byte, list *[]string) {
 	if s, ok := rawjson.String(value); ok {
 		if s != "" {
@@ -185,7 +185,7 @@ func (b *Bill) content(value []byte, list *[]string) {
 	}
 }
 
-// part reads a content part of any format. What is not known is counted by its texts.
+// part reads a content part of any format. An unknown part is counted by its texts.
 func (b *Bill) part(raw []byte, list *[]string) {
 	o, _, _ := rawjson.ReadObject(raw)
 	switch kind := o.Text("type"); kind {
@@ -222,7 +222,7 @@ func (b *Bill) part(raw []byte, list *[]string) {
 	}
 }
 
-// texts lists the member text of each object of a list.
+// texts adds the member text of each object in a list.
 func (b *Bill) texts(value []byte, list *[]string) {
 	if !rawjson.IsArray(value) {
 		return
@@ -241,12 +241,12 @@ func (b *Bill) conceal(data string) {
 	b.hidden += hidden(data)
 }
 
-// quiet are members that are no text for a model.
+// quiet are members that are not text for a model.
 var quiet = map[string]bool{"type": true, "id": true, "call_id": true, "tool_use_id": true, "status": true,
 	"role": true, "cache_control": true, "logprobs": true, "phase": true, "index": true, "start_index": true,
 	"end_index": true}
 
-// values counts a value that no rule knows by its texts. Members that hold encrypted data are estimated.
+// values counts an unknown value by its texts. Members with encrypted data are estimated.
 func (b *Bill) values(raw []byte) {
 	b.mixed = true
 	switch {
@@ -278,7 +278,7 @@ func (b *Bill) values(raw []byte) {
 	}
 }
 
-// add counts what no tokenizer counts.
+// add adds tokens that do not depend on the tokenizer.
 func (b *Bill) add(tokens [rules]int) {
 	b.mixed = true
 	for r := range tokens {
@@ -324,7 +324,7 @@ func sizeOfSource(data string) size {
 	return sizeOf(data)
 }
 
-// dataOf is the base64 data that a URL holds; empty where it holds none.
+// dataOf returns the base64 data in a data URL; empty if there is none.
 func dataOf(url string) string {
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		_, data, _ := strings.Cut(rest, ";base64,")
@@ -333,7 +333,8 @@ func dataOf(url string) string {
 	return ""
 }
 
-// file counts a file part: a PDF by its pages, a text by its text, and what is elsewhere as a PDF of a few pages.
+// file counts a file part: a PDF by its pages, a text by its content, and a file that is elsewhere as a PDF of a few
+// pages.
 func (b *Bill) file(kind string, o *rawjson.Object) {
 	b.mixed = true
 	if kind != "document" {
@@ -360,7 +361,7 @@ func (b *Bill) file(kind string, o *rawjson.Object) {
 	}
 }
 
-// bytes counts a file of OpenAI's, which is a data URL or base64 alone.
+// bytes counts a file in OpenAI's format, which is a data URL or only base64.
 func (b *Bill) bytes(file string, picture [rules]int) {
 	data := dataOf(file)
 	if data == "" {
@@ -385,10 +386,10 @@ func Notice(text string, count func(string) int) int {
 	return perMessage + count("system") + count(text)
 }
 
-// Plain counts a message that is nothing but a text.
+// Plain counts a message that consists of one text.
 func Plain(role plan.Role, text string, count func(string) int) int {
 	return perMessage + count(chat.RoleName(role)) + count(text)
 }
 
-// Lead is what Anthropic's format adds where the window begins with an assistant's message.
+// Lead returns what Anthropic's format adds if the window begins with an assistant's message.
 func Lead(count func(string) int) int { return Plain(plan.RoleUser, chat.Placeholder, count) }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 )
 
-// pixels is a picture of that size in a format of package image, as base64.
+// pixels returns a picture of a size, in a format of package image, as base64.
 func pixels(t testing.TB, format string, w, h int) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -38,7 +38,7 @@ func pixels(t testing.TB, format string, w, h int) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// webp is the head of a picture in one of WebP's three kinds.
+// webp returns the head of a picture in one of WebP's three kinds.
 func webp(kind string, w, h int) string {
 	le := binary.LittleEndian
 	b := []byte("RIFF\x00\x00\x00\x00WEBP" + kind)
@@ -56,7 +56,7 @@ func webp(kind string, w, h int) string {
 	return base64.StdEncoding.EncodeToString(append(b, make([]byte, 16)...))
 }
 
-// parsed reads a posted message; of OpenAI's Responses, a list of items.
+// parsed parses a posted message; in OpenAI's Responses, a list of items.
 func parsed(t testing.TB, f chat.Format, raw string) *chat.Message {
 	t.Helper()
 	in := []json.RawMessage{json.RawMessage(raw)}
@@ -72,12 +72,12 @@ func parsed(t testing.TB, f chat.Format, raw string) *chat.Message {
 	return &got[0].Message
 }
 
-// Pictures cost what the providers publish and what was measured, by the numbers in their pages.
+// Pictures cost what the providers' documentation says and what was measured.
 func TestPictures(t *testing.T) {
 	for _, c := range []struct {
 		w, h   int
 		detail string
-		// published: OpenAI by patches and by tiles, Anthropic from 4.7 on and before; 0: none is
+		// published: OpenAI by patches and by tiles, Anthropic from 4.7 on and before; 0 if none is
 		patches, tiles, newer, older int
 	}{
 		{1024, 1024, "high", 1229, 765, 1369, 1369},
@@ -123,7 +123,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// A bound of Anthropic's is kept by the largest picture that is within it.
+// The largest picture within one of Anthropic's limits stays within it.
 func FuzzPictures(f *testing.F) {
 	f.Add(uint16(1920), uint16(1080))
 	f.Add(uint16(1), uint16(65535))
@@ -155,7 +155,7 @@ func FuzzPictures(f *testing.F) {
 	})
 }
 
-// pdf is a document of so many pages; hidden, as one whose pages are in a compressed stream.
+// pdf returns a document of n pages; with hidden, the pages are in a compressed stream.
 func pdf(n int, hidden bool) string {
 	var b strings.Builder
 	b.WriteString("%PDF-1.7\n1 0 obj <</Type /Pages /Count ")
@@ -168,7 +168,7 @@ func pdf(n int, hidden bool) string {
 	return base64.StdEncoding.EncodeToString([]byte(b.String()))
 }
 
-// wav is a sound of so many seconds at 16,000 bytes a second.
+// wav returns a sound of so many seconds at 16,000 bytes per second.
 func wav(seconds int) string {
 	le := binary.LittleEndian
 	b := append([]byte("RIFF\x00\x00\x00\x00WAVEfmt "), 16, 0, 0, 0, 1, 0, 1, 0)
@@ -176,14 +176,14 @@ func wav(seconds int) string {
 	return base64.StdEncoding.EncodeToString(append(b, make([]byte, seconds*16000)...))
 }
 
-// mp3 is a sound of so many seconds at 64 kbit a second, behind a tag.
+// mp3 returns a sound of so many seconds at 64 kbit/s, after a tag.
 func mp3(seconds int) string {
 	b := append([]byte("ID3\x04\x00\x00\x00\x00\x00\x0a0123456789"), 0xff, 0xfb, 0x50, 0)
 	return base64.StdEncoding.EncodeToString(append(b, make([]byte, seconds*8000-20)...))
 }
 
-// Every kind of part costs, in the format it was posted in and in the others, what this test works out on its own: the
-// texts that the window shows, and what is published or estimated for the rest.
+// Every kind of part costs, in its own format and in the others, what this test computes independently: the texts that
+// the window shows, and what is published or estimated for the rest.
 func TestPartsOfEveryKind(t *testing.T) {
 	count := counter(t, "o200k_base")
 	long := strings.Repeat("Whatever the model thought, it counts. ", 400)
@@ -282,7 +282,7 @@ func TestPartsOfEveryKind(t *testing.T) {
 	}
 }
 
-// What replaces a message's text costs what is left with the new text's own count.
+// Replacing a message's text replaces exactly the tokens of that text.
 func TestTextIsAPartOfWords(t *testing.T) {
 	count := counter(t, "o200k_base")
 	for _, raw := range []string{

@@ -1,6 +1,6 @@
 package tokens
 
-// MiddleWhole is Middle without seams: the tokens of every cut are counted whole.
+// MiddleWhole is Middle without seams: it counts every cut text as a whole.
 func MiddleWhole(text string, limit int, count func(string) int) string {
 	whole := func(keep int) (string, int) {
 		head, mark, tail := cutMiddle(text, keep, "")

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// What is estimated, because no provider says how to count it, or because its bytes are elsewhere.
+// Estimates, for what no provider documents or whose bytes are elsewhere.
 const (
-	// pageWords is the text of a page. Anthropic says that one takes 1,500 to 3,000 tokens.
+	// pageWords is the number of text tokens of a page. Anthropic says that a page takes 1,500 to 3,000 tokens.
 	pageWords = 2250
-	// unknownPages is how long a file is taken for that a provider or a website holds.
+	// unknownPages is the assumed length of a file that a provider or a website holds.
 	unknownPages = 4
-	// bytesPerPage tells the pages of a PDF that hides them.
+	// bytesPerPage estimates the number of pages of a PDF that hides them.
 	bytesPerPage = 50_000
 	maxPages     = 5000
 
-	soundPerSecond  = 10 // what goes in
-	spokenPerSecond = 20 // what a model said
+	soundPerSecond  = 10 // input
+	spokenPerSecond = 20 // output of a model
 	unknownSeconds  = 10
 	maxSound        = 24 * 60 * 60 * soundPerSecond
 )
@@ -31,7 +31,8 @@ var (
 	pageCount  = regexp.MustCompile(`/Count\s+(\d{1,7})`)
 )
 
-// pages tells how many pages a PDF has: as many as it names, else as its tree of pages counts, else by its length.
+// pages returns the number of pages of a PDF: as many page objects as it shows, or else the count in its page tree, or
+// else an estimate from its length.
 func pages(data string) int {
 	pdf, _ := io.ReadAll(bytesOf64(data))
 	n := len(pageObject.FindAllIndex(pdf, maxPages))
@@ -47,13 +48,14 @@ func pages(data string) int {
 	return min(max(1, n), maxPages)
 }
 
-// soundTokens counts a sound in base64 by its length: from the header of a WAV or an MP3, else as of 128 kbit a second.
+// soundTokens counts a sound in base64 by its duration, from the header of a WAV or an MP3, or else assuming 128
+// kbit/s.
 func soundTokens(data string) int {
 	total := base64.StdEncoding.DecodedLen(len(data))
 	head := make([]byte, min(total, 64<<10))
 	n, _ := io.ReadFull(bytesOf64(data), head)
 	head = head[:n]
-	rate := 128_000 / 8 // bytes a second
+	rate := 128_000 / 8 // bytes per second
 	if r := wavRate(head); r > 0 {
 		rate = r
 	} else if r := mp3Rate(head); r > 0 {
@@ -62,7 +64,7 @@ func soundTokens(data string) int {
 	return min(max(1, over(total*soundPerSecond, rate)), maxSound)
 }
 
-// wavRate reads the bytes a second of a WAV; 0: it is none.
+// wavRate returns the bytes per second of a WAV; 0 if it is not one.
 func wavRate(b []byte) int {
 	if len(b) < 36 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
 		return 0
@@ -73,13 +75,13 @@ func wavRate(b []byte) int {
 	return 0
 }
 
-// Bits a second of MP3 frames in thousands, by index: of MPEG 1 and of MPEG 2, both layer 3.
+// Bit rates of MP3 frames in kbit/s, by index: MPEG 1 and MPEG 2, both layer 3.
 var (
 	mpeg1 = [16]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0}
 	mpeg2 = [16]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0}
 )
 
-// mp3Rate reads the bytes a second of the first frame of an MP3; 0: there is none.
+// mp3Rate returns the bytes per second of the first frame of an MP3; 0 if there is none.
 func mp3Rate(b []byte) int {
 	for at := 0; at+2 < len(b); at++ {
 		if b[at] != 0xff || b[at+1]&0xe6 != 0xe2 { // a frame of layer 3
@@ -96,7 +98,7 @@ func mp3Rate(b []byte) int {
 	return 0
 }
 
-// pageTokens counts so many pages, each as its text and a picture.
+// pageTokens counts n pages, each as a text and a picture.
 func pageTokens(n int, picture [rules]int) (tokens [rules]int) {
 	for r := range tokens {
 		tokens[r] = n * (pageWords + picture[r])
@@ -104,11 +106,11 @@ func pageTokens(n int, picture [rules]int) (tokens [rules]int) {
 	return tokens
 }
 
-// plainText is the text of a file in base64; false where it is no text.
+// plainText returns the text of a file in base64; false if it is not text.
 func plainText(data string) (string, bool) {
 	b, err := io.ReadAll(bytesOf64(data))
 	return string(b), err == nil && utf8.Valid(b)
 }
 
-// hidden estimates what stands behind encrypted data in base64: a token for four of its bytes.
+// hidden estimates the tokens of encrypted data in base64: one for every four bytes.
 func hidden(data string) int { return (len(data)*3 + 15) / 16 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Memo remembers what lists of tools cost, because an agent sends the same one with each request and counting it takes
-// longer than all else that a window takes. The zero value is ready and safe for concurrent use.
+// Memo caches the cost of lists of tools: an agent sends the same list with each request, and counting it takes longer
+// than the rest of a window. The zero value is ready to use and safe for concurrent use.
 type Memo struct {
 	mu     sync.RWMutex
 	counts map[memoKey]int
@@ -18,10 +18,10 @@ type memoKey struct {
 	cl100k bool
 }
 
-// memoSize bounds the lists that are remembered. What does not fit makes the memo begin anew.
+// memoSize is the maximum number of cached lists. When it is full, the memo starts again.
 const memoSize = 1024
 
-// Tools is Tools, remembered. ended tells whether counting was broken off, in which case nothing is.
+// Tools is the function Tools, cached. ended reports whether counting was interrupted; the result is then not cached.
 func (m *Memo) Tools(list []json.RawMessage, cl100k bool, count func(string) int, ended func() bool) (int, error) {
 	if len(list) > MaxTools || bytesOf(list) > MaxToolBytes {
 		return Tools(list, cl100k, count)

@@ -5,31 +5,30 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 // What counting tokens costs a step of a pipeline.
 const (
 	fuelPerCountedByte = 16
-	// keptFrom is the length, in bytes, from which a text's count is kept.
+	// keptFrom is the length, in bytes, from which a text's count is remembered.
 	keptFrom = 64
 )
 
-// metered counts tokens for a plan. They are charged before they are counted, and a text that many records are to show
-// is counted once.
+// metered counts tokens for a plan. Tokens are charged before they are counted. A text that many records will show is
+// counted once.
 type metered struct {
 	meter plan.Meter
 	count Count
-	last  [2]countedText // the newer first
+	last  [2]countedText // newer first
 	ended bool           // fuel or time has run out
 }
 
-// countedText is a text with its tokens. Two are kept, because a question is counted as a message and as an earlier
-// question.
+// countedText is a text with its tokens. Two are remembered, because a question is counted both as a message and as an
+// earlier question.
 type countedText struct {
 	text   string
 	tokens int
 }
 
-// Count counts a text's tokens, and asks stop again and again while the text is long. It returns false where it
-// stopped.
+// Count counts a text's tokens, and calls stop repeatedly while the text is long. It returns false if it stopped.
 type Count func(text string, stop func() bool) (tokens int, whole bool)
 
-// Metered is count, charged to a step of a pipeline. Once the step's fuel or time has run out it counts nothing.
+// Metered returns count, charged to a step of a pipeline. Once the step's fuel or time has run out, it counts nothing.
 func Metered(meter plan.Meter, count Count) func(string) int {
 	m := &metered{meter: meter, count: count}
 	return m.tokens

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 )
 
-// budget is a meter with so much fuel.
+// budget is a meter with a limited amount of fuel.
 type budget struct{ fuel int }
 
 func (b *budget) Spend(n int) error {
@@ -18,7 +18,7 @@ func (b *budget) Spend(n int) error {
 	return nil
 }
 
-// A text that many records show is counted once, in both of its forms; nothing is counted that was not paid for.
+// A text that many records show is counted once, in both of its forms. Nothing is counted that was not paid for.
 func TestCountsArePaidFor(t *testing.T) {
 	counted := 0
 	meter := &budget{1 << 20}

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"image"
-	_ "image/gif" // their headers say how large a picture is
+	_ "image/gif" // for the sizes in their headers
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// Rule says by which of a provider's formulas pictures are counted.
+// Rule is the version of the providers' formulas by which pictures are counted.
 type Rule int
 
-// The rules. Providers changed their formulas with their models, and a request for a window names no model.
+// The rules. Providers changed their formulas with new models, and a request for a window names no model.
 const (
 	Current Rule = iota // OpenAI from gpt-5.2 on, Claude from 4.7 on
 	Earlier             // OpenAI from gpt-4o to gpt-5.1, Claude up to 4.6
 	rules
 )
 
-// size is how large a picture is, in pixels.
+// size is the size of a picture in pixels.
 type size struct{ w, h int }
 
-// unknownSize stands for a picture whose size is not known: its bytes are elsewhere, or cannot be read.
+// unknownSize is assumed for a picture whose bytes are elsewhere or cannot be read.
 var unknownSize = size{1024, 1024}
 
-// page is what a page of a document is taken for, as the picture that providers make of it.
+// page is the assumed size of a document's page as the picture that providers make of it.
 var page = size{1212, 1568}
 
-// maxSide bounds the sides of a picture that are believed. No provider takes more than 8,000 pixels.
+// maxSide is the largest plausible side of a picture. No provider accepts more than 8,000 pixels.
 const maxSide = 1 << 16
 
 // sizeOf reads a picture's size from the first bytes of its base64 data.
@@ -52,7 +52,7 @@ func bytesOf64(data string) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))
 }
 
-// webpSize reads the size of a picture in WebP, which Go's library does not know. It is 0 where it is none.
+// webpSize reads the size of a WebP picture, which Go's library does not support; zero if it is not one.
 func webpSize(r io.Reader) size {
 	var b [30]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil || string(b[:4]) != "RIFF" || string(b[8:12]) != "WEBP" {
@@ -71,7 +71,7 @@ func webpSize(r io.Reader) size {
 	return size{}
 }
 
-// openAITokens counts a picture of OpenAI's formats at a level of detail, by each rule.
+// openAITokens counts a picture in OpenAI's formats at a level of detail, by each rule.
 func openAITokens(s size, detail string) [rules]int {
 	return [rules]int{Current: patchTokens(s, detail), Earlier: tileTokens(s, detail)}
 }
@@ -87,7 +87,8 @@ func patchTokens(s size, detail string) int {
 	case "high":
 		s = s.within(2048)
 		if cols, rows = over(s.w, side), over(s.h, side); cols*rows > most {
-			// It is shrunk to that many patches, and then until one side is of whole ones.
+			// The picture is scaled down to at most that many patches, and then until one side is a whole number of
+			// patches.
 			cols, rows = root(s.w*most/s.h), root(s.h*most/s.w)
 			if cols*s.h <= rows*s.w {
 				rows = over(s.h*cols, s.w)
@@ -112,13 +113,13 @@ func tileTokens(s size, detail string) int {
 	return base + each*over(s.w, side)*over(s.h, side)
 }
 
-// anthropicTokens counts a picture in Anthropic's format by each rule.
+// anthropicTokens counts a picture in Anthropic's format, by each rule.
 func anthropicTokens(s size) [rules]int {
 	return [rules]int{Current: squareTokens(s, 2576, 4784), Earlier: squareTokens(s, 1568, 1568)}
 }
 
-// squareTokens counts squares of 28 pixels. A picture whose longer side is above long, or that takes more than most
-// squares, is shrunk until it is within both.
+// squareTokens counts squares of 28 pixels. A picture whose longer side exceeds long, or that takes more than most
+// squares, is scaled down until it satisfies both.
 func squareTokens(s size, long, most int) int {
 	const side = 28
 	least, longer := min(s.w, s.h), max(s.w, s.h)
@@ -130,7 +131,7 @@ func squareTokens(s size, long, most int) int {
 		return across * down
 	}
 	best := 1
-	for n := 1; n <= most; n++ { // one side is of n whole squares
+	for n := 1; n <= most; n++ { // one side has n whole squares
 		if a, b := n*over(least*n, longer), n*over(longer*n, least); a <= most {
 			if best = max(best, a); b <= most {
 				best = max(best, b)
@@ -142,7 +143,7 @@ func squareTokens(s size, long, most int) int {
 	return best
 }
 
-// within shrinks a picture until neither side is above limit.
+// within scales a picture down until neither side exceeds limit.
 func (s size) within(limit int) size {
 	if longer := max(s.w, s.h); longer > limit {
 		return size{max(1, s.w*limit/longer), max(1, s.h*limit/longer)}
@@ -153,7 +154,7 @@ func (s size) within(limit int) size {
 // over divides and rounds up.
 func over(n, by int) int { return (n + by - 1) / by }
 
-// root is the whole part of a square root.
+// root returns the integer square root.
 func root(n int) int {
 	r := int(math.Sqrt(float64(n)))
 	for r*r > n {

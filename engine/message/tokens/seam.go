@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// A seam is a place where both tokenizers always begin a new piece: behind a letter, and before something that
-// continues no word. The tokens of a text are those of its parts, where it is cut at seams.
+// A seam is a position at which both tokenizers always begin a new piece: after a letter, and before a character that
+// does not continue a word. If a text is cut at seams, its tokens are those of its parts.
 
-// isSeam reports whether a cut before text[at] is a seam. An apostrophe is none, because it may begin the end of a
-// word, as in "it's".
+// isSeam reports whether the position at is a seam. A position before an apostrophe is not, because it may begin
+// a contraction, as in "it's".
 func isSeam(text string, at int) bool {
 	if at <= 0 || at >= len(text) {
 		return false
@@ -20,7 +20,7 @@ func isSeam(text string, at int) bool {
 		after != '\'' && !unicode.IsLetter(after) && !unicode.IsMark(after)
 }
 
-// firstSeam is the first seam in text[low:high], or -1.
+// firstSeam returns the first seam in text[low:high], or -1.
 func firstSeam(text string, low, high int) int {
 	for at := max(low, 1); at <= min(high, len(text)-1); at++ {
 		if isSeam(text, at) {
@@ -30,7 +30,7 @@ func firstSeam(text string, low, high int) int {
 	return -1
 }
 
-// lastSeam is the last seam in text[low:high], or -1.
+// lastSeam returns the last seam in text[low:high], or -1.
 func lastSeam(text string, low, high int) int {
 	for at := min(high, len(text)-1); at >= max(low, 1); at-- {
 		if isSeam(text, at) {

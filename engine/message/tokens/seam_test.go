@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// oddText strings together pieces that tokenizers treat differently.
+// oddText joins random pieces that tokenizers treat differently.
 func oddText(r *rand.Rand, pieces int) string {
 	kinds := []string{"word", " word", "it's", "'s", "'", " ", "   ", "\n", "\r\n\n", "\t", "é", "e\u0301", "日本語", "。", "漢字 ",
 		"123", "4567890", " 12", ".", "...", "/*", " {\"a\":1}", "ABCdef", "XMLHttp", "\u0301", "🙂", "नमस्ते", "\u00a0", "I'LL", "'", "n't",
@@ -23,7 +23,7 @@ func oddText(r *rand.Rand, pieces int) string {
 	return b.String()
 }
 
-// TestCampaignSeams holds that truncating by counts of parts gives what truncating by counts of the whole gives.
+// TestCampaignSeams checks that truncating by counts of parts gives the same result as by counts of the whole.
 func TestCampaignSeams(t *testing.T) {
 	counter, err := tiktoken.New()
 	if err != nil {

@@ -1,6 +1,6 @@
 package tokens
 
-// This part of the package cuts texts to a number of tokens, head and tail, and counts no more of a text than it keeps.
+// This file truncates texts to a number of tokens, keeping head and tail, and counts no more of a text than it keeps.
 
 import (
 	"sort"
@@ -8,22 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// ellipsis stands for a text where there is no room for more.
+// ellipsis replaces a text if there is no room for more.
 const ellipsis = "…"
 
-// Middle cuts a text to at most limit tokens, head and tail, and marks the cut; a text that fits stays as it is.
-// What it costs grows with limit, not with the text. Where limit has no room for the marker, a lone … is left, or
-// nothing.
+// Middle shortens a text to at most limit tokens by cutting out its middle, and marks the cut. A text that fits is not
+// changed. The cost depends on limit, not on the length of the text. If the marker does not fit, the result is a single
+// … or empty.
 func Middle(text string, limit int, count func(string) int) string {
 	out, _ := Known(text, Uncounted, limit, "", count)
 	return out
 }
 
-// Uncounted is given to Known where the tokens of a text are not known.
+// Uncounted is passed to Known if the tokens of a text are not known.
 const Uncounted = -1
 
-// Known is Middle of a text that is known to have so many tokens, which saves counting. It gives the tokens of the
-// result too. Note is added to the words of the marker.
+// Known is Middle for a text whose tokens are known, which saves counting. It also returns the tokens of the result.
+// note is added to the marker.
 func Known(text string, tokens, limit int, note string, count func(string) int) (string, int) {
 	m := middles{text: text, note: note, count: count, heads: []counted{{at: 0}}, tails: []counted{{at: len(text)}}}
 	known := tokens != Uncounted
@@ -46,7 +46,7 @@ func Known(text string, tokens, limit int, note string, count func(string) int) 
 		}
 		return "", 0
 	}
-	low, high := 0, 4*limit+4 // low bytes fit; high does not, or is not tried yet
+	low, high := 0, 4*limit+4 // low bytes fit; high does not fit or was not tried yet
 	if known {
 		high = len(text)*limit/tokens + 64
 	}
@@ -72,7 +72,7 @@ func Known(text string, tokens, limit int, note string, count func(string) int) 
 	return head + mark + tail, m.tokens(low)
 }
 
-// cutMiddle keeps about the given number of bytes, half of them from the end, and marks how many are gone.
+// cutMiddle keeps about keep bytes, half of them from the end, and marks how many were removed.
 func cutMiddle(text string, keep int, note string) (head, mark, tail string) {
 	if keep >= len(text) {
 		return text, "", ""
@@ -87,18 +87,18 @@ func cutMiddle(text string, keep int, note string) (head, mark, tail string) {
 	return text[:from], "[… " + strconv.Itoa(to-from) + " bytes left out" + note + " …]", text[to:]
 }
 
-// middles counts one text with cuts of different sizes. It remembers the tokens of the head up to some seams and of the
-// tail behind others, so that each further cut costs what lies between a seam and the mark.
+// middles counts one text with cuts of different sizes. It remembers the tokens of the head up to some seams, and of
+// the tail after others, so that each further cut counts only the text between a seam and the marker.
 type middles struct {
 	text, note   string
 	count        func(string) int
 	heads, tails []counted // outermost first
 }
 
-// counted is a place and the tokens before it, or behind it in a tail.
+// counted is a position and the tokens before it, or after it in a tail.
 type counted struct{ at, tokens int }
 
-// seamsApart is how far apart, in bytes, the seams are at least whose counts are remembered.
+// seamsApart is the minimum distance, in bytes, between seams whose counts are remembered.
 const seamsApart = 64
 
 // tokens counts the text with all but keep bytes cut from its middle.

@@ -9,7 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 )
 
-// FuzzMiddle holds that a cut text fits, keeps whole characters of head and tail, and that what fits stays.
+// FuzzMiddle checks that a shortened text fits and keeps whole characters of head and tail, and that a text that fits
+// is not changed.
 func FuzzMiddle(f *testing.F) {
 	f.Add("", 0)
 	f.Add("short", 100)

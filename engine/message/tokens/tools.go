@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// What a request's list of tools may hold.
+// The limits of a request's list of tools.
 const (
 	MaxTools     = 1024
 	MaxToolBytes = 1 << 20
 )
 
-// What tools cost beside their words, as OpenAI's cookbook counts them. cl100k_base's models take three more for each.
+// What tools cost besides their words, according to OpenAI's cookbook. Models with cl100k_base take three more per
+// tool.
 const (
 	toolsOnce      = 12
 	toolEach       = 7
@@ -25,14 +26,14 @@ const (
 	toolEnumValue  = 3
 )
 
-// hostedTools are tools of Anthropic's that cost a published number of tokens, by how their type begins.
+// hostedTools are Anthropic's tools with a published number of tokens, by the prefix of their type.
 var hostedTools = []struct {
 	prefix string
 	tokens int
 }{{"bash_", 325}, {"computer_", 4550}, {"browser_", 6640}}
 
-// tool is one entry of a list of tools, in the shape of any provider: OpenAI's chat has the function in a member of its
-// own, the others have it flat.
+// tool is one entry of a list of tools, in any provider's format: OpenAI's chat format has the function in a member,
+// the others do not.
 type tool struct {
 	Type     string    `json:"type"`
 	Function *function `json:"function"`
@@ -57,8 +58,8 @@ type property struct {
 	Enum        []json.RawMessage `json:"enum"`
 }
 
-// Tools counts a provider's own list of tools as OpenAI's cookbook does, count being the tokenizer; cl100k says that it
-// is cl100k_base. An error says what no provider would take.
+// Tools counts a provider's list of tools as OpenAI's cookbook does. count is the tokenizer; cl100k reports that it is
+// cl100k_base. Tools returns an error for a list that no provider accepts.
 func Tools(list []json.RawMessage, cl100k bool, count func(string) int) (tokens int, err error) {
 	if len(list) > MaxTools {
 		return 0, fmt.Errorf("must have at most %d tools", MaxTools)
@@ -107,7 +108,7 @@ func toolTokens(raw json.RawMessage, count func(string) int) (int, error) {
 		f = t.Custom
 	case f.Name == "" && t.Type == "":
 		return 0, errors.New("must have a name or a type")
-	case f.Name == "": // a tool that the provider hosts: what is said of it is its type and its settings
+	case f.Name == "": // a tool hosted by the provider: its type and its settings are counted
 		return toolEach + count(string(raw)), nil
 	}
 	n := toolEach + count(f.Name+":"+strings.TrimSuffix(f.Description, "."))
@@ -117,7 +118,7 @@ func toolTokens(raw json.RawMessage, count func(string) int) (int, error) {
 	}
 	var s schema
 	if len(params) > 0 && json.Unmarshal(params, &s) != nil {
-		return n + count(string(params)), nil // it is no schema that the cookbook speaks of
+		return n + count(string(params)), nil // not a schema that the cookbook covers
 	}
 	if len(s.Properties) > 0 {
 		n += toolHasFields
@@ -134,7 +135,7 @@ func toolTokens(raw json.RawMessage, count func(string) int) (int, error) {
 	return n, nil
 }
 
-// typeName is a property's type; where it has several, they are joined.
+// typeName returns a property's type; several types are joined.
 func (p *property) typeName() string {
 	var several []string
 	if json.Unmarshal(p.Type, &several) == nil {
@@ -143,7 +144,7 @@ func (p *property) typeName() string {
 	return plain(p.Type)
 }
 
-// plain is a JSON string's text, and any other value as it is written.
+// plain returns a JSON string's text, and any other value as it is written.
 func plain(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 )
 
-// The cookbook's own example: it says 101 tokens for o200k_base, of which 33 are its messages'.
+// The example in the cookbook, which says that it takes 101 tokens in o200k_base, of which 33 are its messages'.
 const cookbookTools = `[{"type":"function","function":{"name":"get_current_weather",
 	"description":"Get the current weather in a given location","parameters":{"type":"object","properties":{
 	"location":{"type":"string","description":"The city and state, e.g. San Francisco, CA"},
@@ -33,7 +33,7 @@ func split(t *testing.T, list string) (entries []json.RawMessage) {
 	return entries
 }
 
-// Tools cost what the cookbook's example costs, in the shape of each provider.
+// Tools cost what the cookbook's example says, in the format of each provider.
 func TestToolsAsTheCookbookCounts(t *testing.T) {
 	flat := strings.NewReplacer(`"function":{`, "", `"required":["location"]}}}]`, `"required":["location"]}}]`)
 	responses := flat.Replace(cookbookTools)
@@ -83,7 +83,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// A list that was counted is not counted again, in another encoding it is, and a count that was broken off is not kept.
+// A counted list is not counted again, except in another encoding. An interrupted count is not remembered.
 func TestMemo(t *testing.T) {
 	var m tokens.Memo
 	counted := 0

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Behaviour answers one request.
+// Behaviour responds to one request.
 type Behaviour func(x *Exchange)
 
-// Exchange is one request with the means to answer it.
+// Exchange is one request and the means to respond to it.
 type Exchange struct {
 	Request
 	w         http.ResponseWriter
 	r         *http.Request
 	closing   <-chan struct{}
-	answering func(summary string) // told before the answer is written
+	answering func(summary string) // called before the response is written
 }
 
-// wait is true once ch is ready, false if the caller or the server went away first.
+// wait returns true once ch is ready, and false if the client disconnected or the server closed first.
 func wait[T any](x *Exchange, ch <-chan T) bool {
 	select {
 	case <-ch:
@@ -31,7 +31,7 @@ func wait[T any](x *Exchange, ch <-chan T) bool {
 	return false
 }
 
-// completion is an answer in OpenAI's form.
+// completion returns a response in OpenAI's format.
 func completion(x *Exchange, text, finish string) []byte {
 	body, err := json.Marshal(map[string]any{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": x.Model,
@@ -41,7 +41,7 @@ func completion(x *Exchange, text, finish string) []byte {
 			"total_tokens": len(x.Body)/4 + len(text)/4},
 	})
 	if err != nil {
-		panic(err) // strings and numbers always encode
+		panic(err) // strings and numbers can always be encoded
 	}
 	return body
 }
@@ -53,7 +53,7 @@ func (x *Exchange) write(status int, contentType string, body []byte) bool {
 	return err == nil
 }
 
-// Say answers with a summary of these words.
+// Say responds with a summary of the given text.
 func Say(text string) Behaviour {
 	return func(x *Exchange) {
 		x.answering(text)
@@ -61,7 +61,7 @@ func Say(text string) Behaviour {
 	}
 }
 
-// Digest answers with a summary that names the marks of all that it covers: see Marks.
+// Digest responds with a summary that lists the marks of everything that it covers: see Marks.
 func Digest(x *Exchange) {
 	seen := []string{x.Previous}
 	for _, m := range x.Messages {
@@ -70,13 +70,13 @@ func Digest(x *Exchange) {
 	Say(digest(Marks(strings.Join(seen, "\n"))))(x)
 }
 
-// Extract answers with a summary of at most so many bytes, and of as many where there is as much to tell. Up to half of
-// it is the beginning of the summary so far, the rest the beginnings of the messages in equal parts.
+// Extract responds with a summary of at most limit bytes, and uses all of them if there is enough text. Up to half of
+// it is the beginning of the previous summary, and the rest the beginnings of the messages, in equal parts.
 func Extract(limit int) Behaviour {
 	return func(x *Exchange) { Say(extract(x.Previous, x.Messages, limit))(x) }
 }
 
-// After waits before it goes on.
+// After waits before it runs then.
 func After(d time.Duration, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		timer := time.NewTimer(d)
@@ -87,7 +87,7 @@ func After(d time.Duration, then Behaviour) Behaviour {
 	}
 }
 
-// Hold waits until release is closed before it goes on; with nil, for as long as the caller does.
+// Hold waits until release is closed before it runs then. If release is nil, it waits until the client disconnects.
 func Hold(release <-chan struct{}, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		if wait(x, release) {
@@ -96,12 +96,12 @@ func Hold(release <-chan struct{}, then Behaviour) Behaviour {
 	}
 }
 
-// Finish answers with a summary that ended for a reason of its own, as "length".
+// Finish responds with a summary that has another finish reason, such as "length".
 func Finish(reason, text string) Behaviour {
 	return func(x *Exchange) { x.write(http.StatusOK, "application/json", completion(x, text, reason)) }
 }
 
-// Status answers that it failed, with an error body in OpenAI's form; headers come as name, value pairs.
+// Status responds with an error in OpenAI's format. headers are name, value pairs.
 func Status(status int, code string, headers ...string) Behaviour {
 	return func(x *Exchange) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -116,17 +116,17 @@ func Status(status int, code string, headers ...string) Behaviour {
 	}
 }
 
-// Raw answers with bytes of any kind.
+// Raw responds with the given bytes.
 func Raw(status int, contentType, body string) Behaviour {
 	return func(x *Exchange) { x.write(status, contentType, []byte(body)) }
 }
 
-// Redirect sends the caller elsewhere.
+// Redirect redirects the client.
 func Redirect(status int, to string) Behaviour {
 	return func(x *Exchange) { http.Redirect(x.w, x.r, to, status) }
 }
 
-// Cut ends the connection in the middle of a good answer.
+// Cut closes the connection in the middle of a valid response.
 func Cut(x *Exchange) {
 	body := completion(x, digest(nil), "stop")
 	x.w.Header().Set("Content-Type", "application/json")
@@ -139,7 +139,7 @@ func Cut(x *Exchange) {
 	}
 }
 
-// Drop ends the connection without an answer.
+// Drop closes the connection without a response.
 func Drop(x *Exchange) { hangUp(x) }
 
 func hangUp(x *Exchange) {
@@ -148,12 +148,12 @@ func hangUp(x *Exchange) {
 		return
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // a reset, as of a process that died
+		_ = tcp.SetLinger(0) // send a reset, as when a process dies
 	}
 	_ = conn.Close()
 }
 
-// Endless answers with a summary that does not end; it stops once the caller has had enough.
+// Endless responds with a summary that does not end. It stops when the client disconnects.
 func Endless(x *Exchange) {
 	if !x.write(http.StatusOK, "application/json", []byte(`{"choices":[{"message":{"role":"assistant","content":"`)) {
 		return

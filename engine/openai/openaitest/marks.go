@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Mark is what a test writes into its n-th message so that summaries can tell of it.
+// Mark returns a text for a test's n-th message that a summary can mention.
 func Mark(n int) string { return fmt.Sprintf("mark-%d.", n) }
 
-// Marks are the numbers marked in a text, ascending, each once. Besides single marks it reads those of a Digest, where
-// "mark-3. to mark-5." stands for all from 3 to 5.
+// Marks returns the distinct numbers marked in a text, ascending. It also reads the output of Digest, in which "mark-3.
+// to mark-5." means all from 3 to 5.
 func Marks(text string) []int {
 	var out []int
 	for _, m := range regexp.MustCompile(`mark-(\d{1,7})\.(?: to mark-(\d{1,7})\.)?`).FindAllStringSubmatch(text, -1) {
@@ -30,7 +30,7 @@ func Marks(text string) []int {
 	return slices.Compact(out)
 }
 
-// digest names marks, ascending ones in a row by their ends.
+// digest lists marks. Consecutive ones are given as ranges.
 func digest(marks []int) string {
 	var b strings.Builder
 	b.WriteString("This was said:")
@@ -48,7 +48,7 @@ func digest(marks []int) string {
 	return b.String()
 }
 
-// extract is a summary of at most limit bytes.
+// extract returns a summary of at most limit bytes.
 func extract(previous string, messages []Message, limit int) string {
 	fresh := 0
 	for _, m := range messages {
@@ -63,7 +63,7 @@ func extract(previous string, messages []Message, limit int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// beginning is at most so many bytes of a text, cut at a character.
+// beginning returns at most limit bytes of a text, cut between characters.
 func beginning(text string, limit int) string {
 	limit = min(max(limit, 0), len(text))
 	for limit > 0 && limit < len(text) && !utf8.RuneStart(text[limit]) {

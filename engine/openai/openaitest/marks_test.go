@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a digest names is what Marks reads again, whatever lies between.
+// Marks returns the marks that digest listed, whatever text surrounds them.
 func TestDigestNamesItsMarks(t *testing.T) {
 	for _, marks := range [][]int{nil, {0}, {1, 2}, {1, 2, 3, 9}, {4, 6, 8, 9, 10}} {
 		if got := Marks(digest(marks)); fmt.Sprint(got) != fmt.Sprint(marks) {

@@ -1,5 +1,5 @@
-// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It
-// answers as a test scripts it, and its summaries tell what they cover.
+// Package openaitest is a local server that implements the part of OpenAI's Chat Completions that summaries need. Tests
+// script its responses, and its summaries say what they cover.
 package openaitest
 
 import (
@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// Server answers on a free port of this machine. Safe for concurrent use.
+// Server listens on a free local port. It is safe for concurrent use.
 type Server struct {
 	// URL is the base URL to configure.
 	URL string
-	// Script is for the requests that no other script takes.
+	// Script is for requests that no other script matches.
 	*Script
 
 	http    *httptest.Server
 	closing chan struct{}
 
 	mu      sync.Mutex
-	scripts []*Script // those that are for some words
+	scripts []*Script // those that match some words
 }
 
-// Script says how some of the requests are answered, and keeps them.
+// Script says how some of the requests are answered, and records them.
 type Script struct {
 	mu       *sync.Mutex // the server's
 	words    string
@@ -44,15 +44,15 @@ type Request struct {
 	Authorization string
 	Model         string
 	MaxTokens     int
-	System        string    // what the model is told to do
-	Previous      string    // the running summary; "": none
-	Messages      []Message // to fold into it
+	System        string    // the instructions to the model
+	Previous      string    // the running summary; "" if none
+	Messages      []Message // to be summarised
 	Body          []byte
-	Answer        string // the summary that was answered; "": none, or not yet
-	Canceled      bool   // the caller went away first
+	Answer        string // the summary in the response; "" if none, or not yet
+	Canceled      bool   // the client disconnected first
 }
 
-// Message is one message to be folded.
+// Message is one message to be summarised.
 type Message struct {
 	Turn    uint32 `json:"turn"`
 	Speaker string `json:"speaker"`
@@ -70,15 +70,15 @@ func Start() *Server {
 	return s
 }
 
-// Close ends the server, and with it every answer still held back.
+// Close stops the server, and ends responses that are still held.
 func (s *Server) Close() {
 	close(s.closing)
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// About makes a script for the requests that hold these words somewhere in their messages, so that tests can share a
-// server. At first it answers with Digest.
+// About returns a script for the requests whose messages contain the given words, so that tests can share a server.
+// Initially it answers with Digest.
 func (s *Server) About(words string) *Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,21 +87,21 @@ func (s *Server) About(words string) *Script {
 	return script
 }
 
-// Next scripts the next requests, one behaviour each, in order, after those scripted before.
+// Next appends behaviours for the next requests, one each.
 func (s *Script) Next(behaviours ...Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = append(s.next, behaviours...)
 }
 
-// Always sets what requests get that Next says nothing of.
+// Always sets the behaviour for requests for which Next has set none.
 func (s *Script) Always(b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always = b
 }
 
-// Requests are copies of those received so far, the ones still in work among them.
+// Requests returns copies of the requests received so far, including those in progress.
 func (s *Script) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Script) Requests() []Request {
 	return out
 }
 
-// Running is how many requests are in work.
+// Running returns the number of requests in progress.
 func (s *Script) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	request.Canceled = r.Context().Err() != nil
 }
 
-// receive records a request and takes its behaviour.
+// receive records a request and returns its behaviour.
 func (s *Server) receive(r *Request) (*Script, Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) receive(r *Request) (*Script, Behaviour) {
 	return script, b
 }
 
-// parse reads a request; of the data that the prompt carries, it reads the lines that are JSON.
+// parse parses a request; of the data in the prompt, it parses the lines that are JSON.
 func parse(body []byte) (*Request, error) {
 	var posted struct {
 		Model               string `json:"model"`

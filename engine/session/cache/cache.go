@@ -8,28 +8,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// View is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
+// View is an immutable snapshot of a session at one revision: its head and at least the newest rows that were asked
+// for.
 type View struct {
 	Head  *session.Head
-	Rows  []Row    // ascending, up to the head's last message, without a gap but for superseded ones
-	Names []string // that rows speak of by number
-	// Summary is the head's; nil: it has none, or it cannot be read.
+	Rows  []Row    // ascending, up to the head's last message, without gaps other than superseded messages
+	Names []string // that rows refer to by number
+	// Summary is the summary that the head names; nil if there is none or it cannot be read.
 	Summary *session.Summary
 
 	tenant string
-	raw    []byte // the head's bytes, by which staleness shows
-	place  *place // nil: it is not kept
-	of     *View  // of a past: the view whose rows it shares
+	raw    []byte // the head's bytes, compared to detect a stale view
+	place  *place // nil if the view is not cached
+	of     *View  // for a view of an earlier state: the view whose rows it shares
 }
 
-// whole tells whether the view holds the newest want messages, or all that the session has.
+// whole reports whether the view holds the newest want messages, or all that the session has.
 func (v *View) whole(want int) bool {
 	x := v.Head.Extent()
 	return len(v.Rows) >= want || uint64(len(v.Rows)) == x.LivingMessages()
 }
 
-// grow makes a view out of the one before. Only the newest view appends to the array that views share, behind the rows
-// that older views see.
+// grow builds the view from an older one. Views share one array of rows. Only the newest view appends to it, beyond the
+// rows that older views see.
 func (v *View) grow(old *View, added []transcript.Header) {
 	v.Rows, v.Names = old.Rows, old.Names
 	if len(v.Rows)+len(added) > 2*project.MaxConsidered {
@@ -38,7 +39,7 @@ func (v *View) grow(old *View, added []transcript.Header) {
 	v.Append(added)
 }
 
-// newest copies the last rows and numbers their names anew: what no row names any more is forgotten.
+// newest copies the last n rows and renumbers their names, so that names no longer used are dropped.
 func newest(rows []Row, n int) ([]Row, []string) {
 	rows = rows[len(rows)-n:]
 	hs := make([]transcript.Header, n)
@@ -82,7 +83,7 @@ func (v *View) Append(hs []transcript.Header) {
 	v.Names = names
 }
 
-// Beside gives rows for messages that are not stored, and the view with their names among its own.
+// Beside returns rows for messages that are not stored, and a copy of the view whose names include theirs.
 func (v *View) Beside(hs []transcript.Header) ([]Row, *View) {
 	added, with := &View{Names: v.Names}, *v
 	added.Append(hs)
@@ -90,7 +91,8 @@ func (v *View) Beside(hs []transcript.Header) ([]Row, *View) {
 	return added.Rows, &with
 }
 
-// summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
+// summaryItem returns the record to read for the view's summary; nil if the session has no summary or the older view
+// has already read it.
 func (v *View) summaryItem(old *View) *store.Item {
 	s := v.Head.Covered()
 	if s.Covers == 0 {
@@ -103,13 +105,13 @@ func (v *View) summaryItem(old *View) *store.Item {
 	return &store.Item{Key: records.Summary.Key(v.Head.Incarnation, s.Version)}
 }
 
-// About what a view and a row weigh without bodies, in bytes.
+// Approximate memory use of a view and of a row, without bodies, in bytes.
 const (
 	viewSize = 1024
 	rowSize  = 512
 )
 
-// weigh estimates the memory that a view holds on to.
+// weigh estimates the memory that a view uses, in bytes.
 func (v *View) weigh() int {
 	n := viewSize + len(v.Rows)*rowSize
 	if v.Summary != nil {

@@ -10,22 +10,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Counter says what messages cost in one rendering. Tokens are those of the models that the project speaks to, words are
-// those of the tokenizer, before they are scaled.
+// Counter counts the tokens of messages in one rendering. "Words" are counts by the tokenizer; "tokens" are words
+// scaled to the project's models.
 type Counter struct {
 	Format   chat.Format
 	Encoding int // in project.Encodings
 	Scale    project.Scale
 	Pictures tokens.Rule
-	Count    func(string) int // the words of a text
-	// Reasoning says that a chat window shows the reasoning of assistants as content.
+	Count    func(string) int // counts the words of a text
+	// Reasoning reports that a chat window shows the reasoning of assistants as content.
 	Reasoning bool
 }
 
-// Scaled is a count of words in tokens.
+// Scaled converts a count of words to tokens.
 func (c *Counter) Scaled(words int) uint32 { return c.Scale.Of(words) }
 
-// QuestionAs counts a stored user's message as an earlier question.
+// QuestionAs counts a stored user message rendered as an earlier question.
 func (c *Counter) QuestionAs(h *transcript.Header) uint32 {
 	if c.Format != chat.Text {
 		return c.Scaled(int(h.Compressed[c.Encoding]))
@@ -33,12 +33,12 @@ func (c *Counter) QuestionAs(h *transcript.Header) uint32 {
 	return c.Scaled(c.Count(plan.EarlierQuestion(h.Turn)) + int(h.Content[c.Encoding]) + 1)
 }
 
-// Plain counts a message that is nothing but a text.
+// Plain counts a message that consists of one text.
 func (c *Counter) Plain(role plan.Role, text string) uint32 {
 	return c.Scaled(c.PlainWords(role, text))
 }
 
-// PlainWords counts it before it is scaled.
+// PlainWords is Plain before scaling.
 func (c *Counter) PlainWords(role plan.Role, text string) int {
 	if c.Format == chat.Text {
 		return c.Count(text) + 1
@@ -50,7 +50,7 @@ func (c *Counter) PlainWords(role plan.Role, text string) int {
 	return n
 }
 
-// StandIn counts what stands in for a stored message and is nothing but a text.
+// StandIn counts a plain text that replaces a stored message.
 func (c *Counter) StandIn(h *transcript.Header, text string) uint32 {
 	if c.Format == chat.Text {
 		return c.Scaled(c.Count(chat.Speaker(h.Role, h.Turn, h.Tool)) + c.Count(text) + 1)
@@ -58,7 +58,8 @@ func (c *Counter) StandIn(h *transcript.Header, text string) uint32 {
 	return c.Plain(h.Role, text)
 }
 
-// Words counts a stored message in a format that has messages, and the part of it that is the message's own text.
+// Words counts a stored message in a format that has messages. The second result is the part that the message's own
+// text accounts for.
 func (c *Counter) Words(h *transcript.Header) (words, text uint32) {
 	words, text = h.Words(c.Format, c.Encoding)
 	if c.showsReasoning(h.Role) && h.Costs != nil {
@@ -71,10 +72,10 @@ func (c *Counter) showsReasoning(role plan.Role) bool {
 	return c.Reasoning && c.Format == chat.OpenAIChat && role == plan.RoleAssistant
 }
 
-// Retexted counts a stored message as if it had another text.
+// Retexted counts a stored message with its text replaced.
 func (c *Counter) Retexted(h *transcript.Header, m *chat.Message, text string) uint32 {
 	changed := *m
-	changed.Text = text // its bytes are made where the window is rendered
+	changed.Text = text // its bytes are made when the window is rendered
 	words, own := c.Words(h)
 	n := int(words-own) + c.Count(changed.Shown())
 	if c.Format == chat.AnthropicMessages && changed.Empty() {
@@ -83,7 +84,7 @@ func (c *Counter) Retexted(h *transcript.Header, m *chat.Message, text string) u
 	return c.Scaled(n) + h.Media(c.Format, c.Pictures)
 }
 
-// Shown counts a message as it is shown in the place of a stored one.
+// Shown counts a message that replaces a stored one in a window.
 func (c *Counter) Shown(h *transcript.Header, m *chat.Message) uint32 {
 	n := c.Scaled(c.ShownWords(h, m))
 	if c.Format != chat.Text {
@@ -92,7 +93,7 @@ func (c *Counter) Shown(h *transcript.Header, m *chat.Message) uint32 {
 	return n
 }
 
-// ShownWords counts it without what no tokenizer counts.
+// ShownWords is Shown before scaling, without pictures, pages and sound, which no tokenizer counts.
 func (c *Counter) ShownWords(h *transcript.Header, m *chat.Message) int {
 	switch {
 	case c.showsReasoning(m.Role):
@@ -110,7 +111,7 @@ func (c *Counter) ShownWords(h *transcript.Header, m *chat.Message) int {
 // NoticeTokens counts a system-class message.
 func (c *Counter) NoticeTokens(text string) uint32 { return c.Scaled(c.NoticeWords(text)) }
 
-// NoticeWords counts it before it is scaled.
+// NoticeWords is NoticeTokens before scaling.
 func (c *Counter) NoticeWords(text string) int {
 	if c.Format == chat.Text {
 		return c.Count(text) + 1
@@ -118,8 +119,8 @@ func (c *Counter) NoticeWords(text string) int {
 	return tokens.Notice(text, c.Count)
 }
 
-// QuestionTokens counts a user message that is a turn's earlier question. Both tokenizers begin a new piece at the blank
-// before the text, so the text, which other turns may show too, is counted apart.
+// QuestionTokens counts a user message rendered as an earlier question of a turn. Both tokenizers start a new piece at
+// the blank before the text, so the text is counted separately, and its count can be reused for other turns.
 func (c *Counter) QuestionTokens(turn uint32, text string) uint32 {
 	words := plan.EarlierQuestion(turn)
 	last := len(words) - 1

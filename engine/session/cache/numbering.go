@@ -6,20 +6,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Numbering gives the strings, delegations, tags and atoms of one request their numbers, in the order in which the
-// window's records first name them, so that a request's bytes depend on its records alone.
+// Numbering assigns ids to the strings, delegations, tags and atoms of one request, in the order in which the window's
+// records first use them. The bytes of a request therefore depend on its records only.
 type Numbering struct {
-	names []string // the names that rows speak of by number
-	// Strings are what records speak of by number.
+	names []string // the names that rows refer to by number
+	// Strings are the names that records refer to by number.
 	Strings     []string
-	ids         []uint32 // by number in view: id in strings
-	delegations []uint32 // by number in view: dense id
+	ids         []uint32 // index in view names: id in Strings
+	delegations []uint32 // index in view names: dense id
 	dense       uint32   // delegations numbered so far
 	Tags        []uint32
-	Atoms       uint32 // atoms begun so far
+	Atoms       uint32 // atoms seen so far; an atom is a call with its results, which are shown together
 }
 
-// NewNumbering begins with the names that a view's rows speak of by number.
+// NewNumbering starts with the names of a view.
 func NewNumbering(names []string) *Numbering {
 	n := &Numbering{names: names, Strings: make([]string, 1, 16)}
 	scratch := make([]uint32, 2*(len(names)+2))
@@ -27,7 +27,7 @@ func NewNumbering(names []string) *Numbering {
 	return n
 }
 
-// index finds a string among the view's names. A string that no row names is added behind them.
+// index finds a string among the view's names, and appends it if no row uses it.
 func (n *Numbering) index(s string) uint32 {
 	if s == "" {
 		return 0
@@ -39,7 +39,7 @@ func (n *Numbering) index(s string) uint32 {
 	return uint32(len(n.names) - 1)
 }
 
-// Name gives the id of a string that a request names beside its records, Delegation that of a delegation.
+// Name returns the id of a string that a request uses outside its records. Delegation does the same for a delegation.
 func (n *Numbering) Name(s string) uint32 { return n.string(n.index(s)) }
 
 func (n *Numbering) Delegation(s string) uint32 { return n.delegationOf(n.index(s)) }
@@ -66,7 +66,7 @@ func (n *Numbering) delegationOf(at uint32) uint32 {
 	return n.delegations[at]
 }
 
-// Record describes a row to policies. Tokens are filled in by the caller, who knows the rendering.
+// Record describes a row to policies. The caller, which knows the rendering, fills in the tokens.
 func (n *Numbering) Record(r *Row) plan.Record {
 	rec := plan.Record{Seq: r.Seq, Created: r.Created, Turn: r.Turn, TextBytes: r.TextBytes,
 		Atom: n.Atoms, Delegation: n.delegationOf(r.DelegationID), Agent: n.string(r.AgentID), Tool: n.string(r.ToolID),

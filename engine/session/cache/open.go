@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// OpenCalls finds the calls among a view's stored messages, from one on, that may still be answered. It tells how many
-// bodies it found damaged.
+// OpenCalls finds the calls of a view's stored messages, starting at message from, that may still be answered. It also
+// returns how many bodies were damaged.
 func (svc *Service) OpenCalls(ctx context.Context, v *View, from int) (open *transcript.OpenCalls, damaged int,
 	err error) {
 	answered := map[uint64]map[uint16]bool{}

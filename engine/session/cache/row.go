@@ -11,7 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Row is one stored message as a window looks at it: its header, its names as numbers, and what was made of its body.
+// Row is one stored message as windows use it: its header, its names as numbers, and what has been computed from its
+// body.
 type Row struct {
 	transcript.Header
 	AgentID, DelegationID, ToolID uint32 // in View.Names
@@ -19,18 +20,18 @@ type Row struct {
 	*Body
 }
 
-// Body is what was made of a message's body so far. Its parts are immutable once set.
+// Body holds what has been computed from a message's body so far. Its parts are immutable once set.
 type Body struct {
 	Message   atomic.Pointer[chat.Message]
 	Fragments [4][3]Fragment // by format: as posted, as markdown, as an earlier question
-	// Markdown counts the tokens as markdown, by format and encoding, plus one; 0: not counted yet.
+	// Markdown holds the token counts as markdown, plus one, by format and encoding; 0 means not counted yet.
 	Markdown      [4][2]atomic.Uint32
-	MarkdownBytes atomic.Uint32 // known where its tokens are
+	MarkdownBytes atomic.Uint32 // valid once the tokens are known
 	Damaged       atomic.Bool   // the body cannot be read
 	Cut           atomic.Pointer[Cut]
 }
 
-// Cut is a message's text as it was cut last. Windows of a session cut it alike, one after another.
+// Cut is the latest truncation of a message's text. Consecutive windows of a session usually cut it in the same way.
 type Cut struct {
 	Of
 	Text      string
@@ -38,21 +39,21 @@ type Cut struct {
 	Fragments [4]Fragment
 }
 
-// Of says what was cut and how.
+// Of identifies a truncation: what was cut and how.
 type Of struct {
-	Tokens   uint32 // that were left at most
+	Tokens   uint32 // the most tokens to leave
 	Encoding uint8
-	Format   chat.Format // it tells what the cut message costs, as Scale and Pictures do
+	Format   chat.Format // with Scale and Pictures, decides what the cut message costs
 	Scale    project.Scale
 	Pictures tokens.Rule
 	Markdown bool
-	Note     string // in the words that mark the cut
+	Note     string // the text that marks the cut
 }
 
-// Fragment is the place of a rendering; nil: it was not made yet.
+// Fragment holds a rendering; nil until it is made.
 type Fragment = atomic.Pointer[Rendered]
 
-// Rendered is a fragment with its sum, which windows' hashes are made of.
+// Rendered is a fragment with its checksum, from which the hashes of windows are computed.
 type Rendered struct {
 	chat.Fragment
 	Hash [32]byte
@@ -80,7 +81,7 @@ func (b *Body) weigh() (n int) {
 	return n
 }
 
-// IndexOf is the place of a message among rows that ascend by seq; -1 where it is not there.
+// IndexOf returns the index of a message in rows sorted by seq, or -1 if it is not there.
 func IndexOf(rows []*Row, seq uint64) int {
 	i, ok := slices.BinarySearchFunc(rows, seq, func(r *Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	if !ok {

@@ -1,6 +1,6 @@
-// Package cache keeps recently used sessions in memory as windows look at them: the head, the newest messages, and what
-// was made of their bodies. A view in memory never shows: it is used only while the head just read from the store has
-// the bytes of the view's head, or follows from it by appended turns.
+// Package cache keeps recently used sessions in memory: the head, the newest messages, and what has been computed from
+// their bodies. A cached view never changes what a caller sees: it is used only if the head just read from the store
+// has the same bytes as the view's head, or follows it by appended turns.
 package cache
 
 import (
@@ -18,25 +18,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service keeps views, the least recently used going first.
+// Service caches views and evicts the least recently used ones first.
 type Service struct {
 	db       *records.DB
 	sessions *session.Service
 	places   *lru.Map[*atomic.Pointer[View]]
 }
 
-// place is where the view of one session is kept. Its mutex lets one load at a time.
+// place caches the view of one session. Its mutex allows one load at a time.
 type place = lru.Cell[*atomic.Pointer[View]]
 
-// New makes the room. The views that it keeps take at most limit bytes; 0: 64 MiB.
+// New returns a Service whose views take at most limit bytes; 0 means 64 MiB.
 func New(db *records.DB, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, sessions: sessions,
 		places: lru.New(limit, func() *atomic.Pointer[View] { return new(atomic.Pointer[View]) })}
 }
 
-// Current gives a view of the session at the head just read, of which raw are the bytes, holding at least the newest
-// want messages. What was read in another epoch of the store is not found any more, and goes as the least recently
-// used.
+// Current returns a view of the session that holds at least the newest want messages. h is the head just read, and raw
+// its bytes. Views that were read in another epoch of the store are no longer found, and are evicted in time.
 func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*View, error) {
 	p := svc.places.Cell(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
 	fresh := func() *View {
@@ -74,8 +73,9 @@ func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head,
 	return v, nil
 }
 
-// grow makes a view out of the one before where the session came from that by at most 64 turns: only what is new is
-// read, and the rest keeps what was made of it. It is false where that is not known, because a store may have gone back.
+// grow builds a view from an older one if at most 64 turns were appended since. It reads only the new messages and
+// reuses everything else. It returns false if the session does not follow from the older view, for example because the
+// store was restored to an earlier state.
 func (svc *Service) grow(ctx context.Context, v, old *View, want int, also *store.Item) (bool, error) {
 	if old == nil || !old.whole(want) || v.Head.Messages < old.Head.Messages || v.Head.Turns-old.Head.Turns > 64 {
 		return false, nil
@@ -89,7 +89,7 @@ func (svc *Service) grow(ctx context.Context, v, old *View, want int, also *stor
 	return true, nil
 }
 
-// At gives a view of an earlier state of a session, for replays. It is not kept.
+// At returns a view of an earlier state of a session, for replays. It is not cached.
 func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, want int) (*View, error) {
 	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
@@ -101,14 +101,14 @@ func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, 
 	return v, nil
 }
 
-// Past gives a view of an earlier state of a session, whose head was just read, with its bytes. What is in memory of
-// the session serves for its past too: most decisions that somebody reads were made lately.
+// Past returns a view of an earlier state of a session. h is the head just read, and raw its bytes. It reuses the
+// cached view of the session if it can, because most decisions that are looked at are recent.
 func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, raw []byte, x transcript.Extent, want int,
 ) (*View, error) {
-	if h == nil { // the session is yet to be
+	if h == nil { // the session does not exist yet
 		return svc.At(ctx, tenant, x, want)
 	}
-	same := h.Superseded.Upto(x.Messages).Equal(x.Superseded) // Else what lived then is superseded by now.
+	same := h.Superseded.Upto(x.Messages).Equal(x.Superseded) // otherwise messages that were alive then have been superseded since
 	if !same || x.Messages == 0 || want+int(min(h.Messages-x.Messages, project.MaxConsidered)) > project.MaxConsidered+1 {
 		return svc.At(ctx, tenant, x, want)
 	}
@@ -121,7 +121,7 @@ func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, ra
 		Superseded: x.Superseded}, Rows: now.Rows[:n:n], Names: slices.Clip(now.Names), tenant: tenant, of: now}, nil
 }
 
-// Widen gives the view of the same revision that holds at least the newest want messages.
+// Widen returns a view of the same revision that holds at least the newest want messages.
 func (svc *Service) Widen(ctx context.Context, v *View, want int) (*View, error) {
 	if v.place == nil {
 		return svc.At(ctx, v.tenant, v.Head.Extent(), want)
@@ -129,7 +129,8 @@ func (svc *Service) Widen(ctx context.Context, v *View, want int) (*View, error)
 	return svc.Current(ctx, v.tenant, v.Head, v.raw, want)
 }
 
-// Load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged, and counted.
+// Load reads the bodies of those rows that are not in memory. It marks bodies that cannot be read as damaged and
+// returns their number.
 func (svc *Service) Load(ctx context.Context, v *View, rows []*Row) (damaged int, err error) {
 	var need []*Row
 	for _, r := range rows {
@@ -140,7 +141,7 @@ func (svc *Service) Load(ctx context.Context, v *View, rows []*Row) (damaged int
 	if len(need) == 0 {
 		return 0, nil
 	}
-	// A call is asked for once more with each of its results.
+	// A call appears once for each of its results.
 	slices.SortFunc(need, func(x, y *Row) int { return cmp.Compare(x.Seq, y.Seq) })
 	need = slices.Compact(need)
 	for part := range slices.Chunk(need, records.MaxOfOneRead) {

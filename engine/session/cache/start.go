@@ -1,10 +1,11 @@
 package cache
 
-// TableStart is the index of the first message that a window considers, of the newest ones of a session, before which
-// there are as many as before says. Behind it are at most horizon messages, and no more than room once their calls are
-// answered. It moves in steps of a quarter of the horizon, to the first turn behind the step, so that it stands still for
-// many turns, and with it every cut that policies work out from there. A turn that is longer than the shortest table is
-// begun inside, at an atom. What counts is what lives, so that a rewind moves no step.
+// TableStart returns the index in stored of the first message that a window considers. stored are the newest messages
+// of a session, and before is the number of living messages that precede them. From the start on there are at most
+// horizon messages, and at most room records, counting one more for each call. The start moves in steps of a quarter of
+// the horizon, to the first turn after the step. It therefore stays the same for many turns, and so do the cuts that
+// policies derive from it. If one turn is longer than that, the start lies inside it, at the beginning of an atom (a
+// call with its results). Only living messages are counted, so a rewind does not move the steps.
 func TableStart(stored []Row, before, horizon, room int) int {
 	fits, records := max(0, len(stored)-horizon), 0
 	for i := len(stored) - 1; i >= fits; i-- {
@@ -19,7 +20,7 @@ func TableStart(stored []Row, before, horizon, room int) int {
 	bound := (before+fits+step-1)/step*step - before
 	first := bound
 	if first >= len(stored) {
-		first = fits // one message's calls fill a table
+		first = fits // the calls of one message fill a table
 	}
 	for i := max(first, 1); i < len(stored) && i < bound+3*step; i++ {
 		if stored[i].Turn != stored[i-1].Turn {

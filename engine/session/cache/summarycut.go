@@ -7,12 +7,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// SummaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
-// delegation, asked, or, where there is none, before the newest atom.
+// SummaryCut moves a cut back until it splits no atom (a call with its results) and lies before the session's newest
+// user message outside delegations, whose number is asked. If there is no such message, the cut lies before the newest
+// atom.
 func SummaryCut(rows []*Row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked
-	for _, r := range newest { // heads that were written before the field Asked existed have none
+	for _, r := range newest { // heads written before the field Asked existed have none
 		if bound == 0 && r.Role == plan.RoleUser && r.DelegationID == 0 {
 			bound = r.Seq
 		}

@@ -15,13 +15,13 @@ import (
 type Copied struct {
 	Tokens [2]uint64
 	Bytes  uint64 // of the bodies
-	Asked  uint64 // the newest user message of no delegation
+	Asked  uint64 // the newest user message outside delegations
 	Open   []OpenCall
 }
 
-// Copy writes the living messages of an extent under another incarnation, record by record as they lie, so that numbers
-// and counts stay. fits may refuse so many bytes before anything is written. It answers storage_damaged where a message
-// or a header record cannot be read.
+// Copy writes the living messages of an extent under another incarnation. It copies record by record, so numbers and
+// counts do not change. fits can refuse the total size before anything is written. It returns storage_damaged if a
+// message or a header record cannot be read.
 func (svc *Service) Copy(to *records.Staging, x Extent, sinc ident.Incarnation, fits func(bytes int64) error) (
 	c Copied, err error) {
 	w := to.W
@@ -29,7 +29,7 @@ func (svc *Service) Copy(to *records.Staging, x Extent, sinc ident.Incarnation, 
 	if err != nil {
 		return c, err
 	}
-	waiting := map[uint64]int{} // results that a call message waits for
+	waiting := map[uint64]int{} // results still to come, by call message
 	for i := range hs {
 		h := &hs[i]
 		for e, n := range h.Tokens {
@@ -67,7 +67,7 @@ func (svc *Service) Copy(to *records.Staging, x Extent, sinc ident.Incarnation, 
 	return c, nil
 }
 
-// waitFor notes those of a message's calls that none of the headers answers.
+// waitFor notes those calls of a message that no header answers.
 func (o *OpenCalls) waitFor(h *Header, m *chat.Message, hs []Header) {
 	answered := make([]bool, len(m.Calls))
 	for i := range hs {
@@ -82,7 +82,7 @@ func (o *OpenCalls) waitFor(h *Header, m *chat.Message, hs []Header) {
 	}
 }
 
-// copyHeaders copies the header records of a stretch of messages.
+// copyHeaders copies the header records of a range of messages.
 func (svc *Service) copyHeaders(to *records.Staging, x Extent, first, last uint64, sinc ident.Incarnation) error {
 	rng := store.Range{From: records.Headers.Key(x.Incarnation, first), To: records.Headers.Key(x.Incarnation, last+1)}
 	next := first
@@ -108,7 +108,7 @@ func (svc *Service) copyHeaders(to *records.Staging, x Extent, first, last uint6
 	return nil
 }
 
-// copyBodies copies the bodies of some messages and shows each of them.
+// copyBodies copies the bodies of some messages and passes each to show.
 func (svc *Service) copyBodies(to *records.Staging, x Extent, some []Header, sinc ident.Incarnation, show func([]byte),
 ) error {
 	keys := make([][]byte, len(some))

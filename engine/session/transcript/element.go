@@ -12,32 +12,31 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Element is an element of a posted list, with the messages that were read from it. A message of a model call passes
-// through several packages; as an Element it is parsed, hashed and counted once. Elements do not change, so they may be
-// shared.
+// Element is an element of a posted list, with the messages parsed from it. A message of a model call passes through
+// several packages; as an Element it is parsed, hashed and counted once. Elements do not change, so they may be shared.
 //
-// In OpenAI's Responses the elements are items, and an item can only be read together with those around it. Elements of
-// that format are never read.
+// In OpenAI's Responses the elements are items, and an item can only be parsed together with its neighbours. Elements
+// of that format are never parsed.
 type Element struct {
 	Raw  json.RawMessage
-	read *reading // nil: not read yet
+	read *reading // nil if it has not been parsed
 }
 
-// reading is what an element holds.
+// reading is the result of parsing an element.
 type reading struct {
 	messages []chat.Parsed // with index 0
 	known    []*known      // by message
 	skipped  []chat.Skipped
-	repaired bool // the messages are those of a repaired element
+	repaired bool // the messages were parsed with repairs
 }
 
-// known is what was worked out of a message.
+// known is what has been computed from a message.
 type known struct {
 	said   align.Hash
-	header atomic.Pointer[Header] // nil: not counted yet
+	header atomic.Pointer[Header] // nil if it has not been counted
 }
 
-// ElementsOf makes elements of a posted list, none of which is read.
+// ElementsOf returns the elements of a posted list, without parsing them.
 func ElementsOf(list []json.RawMessage) []*Element {
 	out := make([]*Element, len(list))
 	for i, raw := range list {
@@ -46,7 +45,7 @@ func ElementsOf(list []json.RawMessage) []*Element {
 	return out
 }
 
-// Raw gives a list as it was posted.
+// Raw returns a list as it was posted.
 func Raw(list []*Element) []json.RawMessage {
 	out := make([]json.RawMessage, len(list))
 	for i, e := range list {
@@ -55,8 +54,8 @@ func Raw(list []*Element) []json.RawMessage {
 	return out
 }
 
-// Read reads the elements of a list that are not read yet, with repairs, into memory of their own. It returns the list
-// with the elements that are read; the given one stays as it is. The error is that of ParseRepaired.
+// Read parses those elements of a list that have not been parsed, with repairs. It returns a new list and does not
+// change the given one. The parsed messages do not alias the posted bytes. The error is that of ParseRepaired.
 func Read(f chat.Format, list []*Element) ([]*Element, error) {
 	var fresh []json.RawMessage
 	var at []int
@@ -98,7 +97,7 @@ func Read(f chat.Format, list []*Element) ([]*Element, error) {
 	return out, nil
 }
 
-// Messages are the messages that were read from an element, with what each says. They are not to be changed.
+// Messages returns the messages parsed from an element, and their hashes. They must not be changed.
 func (e *Element) Messages() (messages []chat.Parsed, said []align.Hash) {
 	if e.read == nil {
 		return nil, nil
@@ -109,17 +108,18 @@ func (e *Element) Messages() (messages []chat.Parsed, said []align.Hash) {
 	return e.read.messages, said
 }
 
-// Only is an element of a read one's n-th message alone.
+// Only returns an element with only the n-th message of a parsed one.
 func (e *Element) Only(n int) *Element {
 	r := e.read
 	return &Element{Raw: r.messages[n].Raw,
 		read: &reading{messages: r.messages[n : n+1 : n+1], known: r.known[n : n+1 : n+1]}}
 }
 
-// IsRead tells whether the element was read.
+// IsRead reports whether the element has been parsed.
 func (e *Element) IsRead() bool { return e.read != nil }
 
-// Decided is the element with the decision whose window a model made it from. One that names a decision stays as it is.
+// Decided returns the element with the decision whose window a model answered with it. An element that already names a
+// decision is returned unchanged.
 func (e *Element) Decided(id string) *Element {
 	raw, ok := withMember(e.Raw, "decision_id", rawjson.AppendString(nil, id))
 	if !ok {
@@ -135,7 +135,7 @@ func (e *Element) Decided(id string) *Element {
 	return out
 }
 
-// Undecided is the element without the decision that it names.
+// Undecided returns the element without the decision that it names.
 func (e *Element) Undecided() *Element {
 	o, twice, ok := rawjson.ReadObject(e.Raw)
 	if !ok || twice != nil || o.Get("decision_id") == nil {
@@ -144,7 +144,7 @@ func (e *Element) Undecided() *Element {
 	return &Element{Raw: o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool { return string(f.Name) == "decision_id" })}
 }
 
-// Dated is the element with the time at which it was said. One that says a time stays as it is.
+// Dated returns the element with the time at which it was written. An element that has a time is returned unchanged.
 func (e *Element) Dated(at time.Time) *Element {
 	raw, ok := withMember(e.Raw, "created_at", rawjson.AppendString(nil, at.UTC().Format(time.RFC3339Nano)))
 	if !ok {
@@ -153,7 +153,7 @@ func (e *Element) Dated(at time.Time) *Element {
 	return &Element{Raw: raw}
 }
 
-// Hide is the element as one that clients do not have.
+// Hide returns the element as one that clients do not have.
 func (e *Element) Hide() *Element {
 	raw, ok := withMember(e.Raw, "hidden", []byte("true"))
 	if !ok {
@@ -162,7 +162,7 @@ func (e *Element) Hide() *Element {
 	return &Element{Raw: raw}
 }
 
-// withMember gives an object with one more member; false where it has that already.
+// withMember returns an object with one more member; false if it already has that member.
 func withMember(raw []byte, name string, value []byte) ([]byte, bool) {
 	o, twice, ok := rawjson.ReadObject(bytes.TrimSpace(raw))
 	if !ok || twice != nil || o.Get(name) != nil {
@@ -171,8 +171,8 @@ func withMember(raw []byte, name string, value []byte) ([]byte, bool) {
 	return o.With(name, value), true
 }
 
-// TurnOf makes a turn of elements that were read, with what was skipped of them. With mode "" it is nil where an element
-// was repaired, and in any mode where one is not read: then the list has to be parsed.
+// TurnOf returns a turn of parsed elements, and what was skipped of them. It returns nil if an element has not been
+// parsed or, with mode "", if one was repaired: then the list has to be parsed.
 func TurnOf(list []*Element, mode string) (*Turn, []chat.Skipped) {
 	if len(list) == 0 || len(list) > MaxPosted {
 		return nil, nil

@@ -4,27 +4,27 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// History follows the turns of a file in order, with those that a rewind took back.
+// History follows the turns of a file in order, including those that a rewind took back.
 type History struct {
-	Turns      uint32 // numbers so far
+	Turns      uint32 // numbers used so far
 	Superseded Runs
-	Absent     Runs // those of them without messages
+	Absent     Runs // of those, the turns without messages
 	Open       OpenCalls
 	messages   uint64
-	// kept are the calls that were open before the run of superseded turns at hand, and are open again behind it.
+	// kept are the calls that were open before the current run of superseded turns. They are open again after it.
 	kept []OpenCall
-	// called are the ids of the calls so far, where turns are repaired.
+	// called are the ids of all calls so far. It is used to repair turns.
 	called map[string]bool
 }
 
-// Place is where a file says that messages belong: a turn, whether they go on with it, and whether it is superseded.
+// Place says where messages of a file belong: to which turn, whether they continue it, and whether it is superseded.
 type Place struct {
 	Turn       uint32
 	Continues  bool
 	Superseded bool
 }
 
-// Take takes up the next turn of a file. It answers invalid_turn where the turn cannot come here.
+// Take adds the next turn of a file. It returns invalid_turn if the turn cannot follow the previous ones.
 func (f *History) Take(ft Place, t *Turn) error {
 	first, run := f.messages+1, f.lastRun()
 	t.Superseded, t.Continues = ft.Superseded, 0
@@ -69,7 +69,7 @@ func (f *History) lastRun() *Run {
 	return nil
 }
 
-// End closes the last run of superseded turns.
+// End ends the last run of superseded turns.
 func (f *History) End() {
 	if f.kept != nil {
 		f.Open.Calls, f.kept = f.kept, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Message is one stored message, as listed. Content is its text; Message is its JSON as posted.
+// Message is a stored message in a list. Content is its text; Message is its JSON as posted.
 type Message struct {
 	ID         string          `json:"id"`
 	Turn       uint32          `json:"turn"`
@@ -31,17 +31,17 @@ type Message struct {
 	Superseded bool            `json:"superseded,omitempty"` // a rewind took it back
 }
 
-// Order says which messages are listed, and in which order.
+// Order selects and orders the messages of a list.
 type Order struct {
 	Descending bool // newest first
-	Superseded bool // with those that a rewind took back
+	Superseded bool // include messages that a rewind took back
 }
 
-// pageBytes ends a page of messages early, so that a page of long ones stays a bearable answer.
+// pageBytes is the size at which a page of messages ends early, so that responses do not become too large.
 const pageBytes = 4 << 20
 
-// List pages through the messages of an extent by number. absent are those of its superseded runs of which nothing is
-// stored. A message that cannot be read is listed as damaged, never left out; damaged says that there is one.
+// List pages through the messages of an extent by number. absent are the superseded runs of which nothing is stored. A
+// message that cannot be read is listed as damaged, never left out; damaged reports that there is one.
 func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Runs, page records.Page, order Order,
 	encoding int) (out records.List[Message], damaged bool, err error) {
 	out.Data = []Message{}
@@ -53,7 +53,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 	if order.Superseded {
 		hidden = absent
 	}
-	first, last := uint64(1), x.Messages // those still to be listed
+	first, last := uint64(1), x.Messages // still to be listed
 	if cursor != nil {
 		if len(cursor) != 8 {
 			return out, damaged, records.ErrCursor()
@@ -65,7 +65,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 		}
 	}
 	size := 0
-	skip := func() (end uint64) { // what is hidden at the end where the listing goes on; it gives the stretch's end
+	skip := func() (end uint64) { // skips hidden messages at the position of the listing, and returns the end of the next stretch
 		if !descending {
 			first, end = hidden.Stretch(first)
 			return min(end, last)
@@ -77,7 +77,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 		return max(end, first)
 	}
 	for end := skip(); first <= last && len(out.Data) < limit && size < pageBytes; end = skip() {
-		// A few at a time, so that long bodies are not all in memory at once.
+		// Read a few at a time, so that long bodies are not all in memory at once.
 		n := min(uint64(limit-len(out.Data)), 64, end-first+1)
 		from := first
 		if descending {
@@ -119,7 +119,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 	return out, damaged, nil
 }
 
-// listed shows one stored message.
+// listed returns a stored message as a list shows it.
 func listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Message {
 	id := MessageID(sinc, seq)
 	h, msg, err := ParseBody(body)
@@ -135,7 +135,7 @@ func listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Messa
 	return m
 }
 
-// kindName is a kind of stored messages in the HTTP contract.
+// kindName returns the name of a message kind in the HTTP API.
 func kindName(k plan.Kind) string {
 	switch k {
 	case plan.KindCall:

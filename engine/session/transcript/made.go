@@ -11,30 +11,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Kept is what a decision of a session says to turns that name it.
+// Kept is what a decision keeps for turns that refer to it.
 type Kept struct {
 	prompt.Kept
 	Session string
-	// Reminder is what its window showed before a message, and At the index of that message among the pending ones; -1:
-	// it was stored, as Reminder.Before says. nil: it showed nothing.
+	// Reminder is what the decision's window showed before a message; nil if nothing. At is the index of that message
+	// among the pending ones, or -1 if the message was stored; Reminder.Before then has its number.
 	Reminder *reminder.Bound
 	At       int
 }
 
-// Making is a turn whose replies name the decisions that they were made from. DecisionID is of all of them, where one
-// does not name its own.
+// Making describes which decisions the replies of a turn were made from. DecisionID applies to replies that do not name
+// their own.
 type Making struct {
 	Session, Format, DecisionID string
 	Posted                      []json.RawMessage
-	Field                       string // that the messages stand in
+	Field                       string // the field that contains the messages
 }
 
-// maxNamed bounds the decisions that the messages of one turn name.
+// maxNamed is the maximum number of decisions that the messages of one turn may name.
 const maxNamed = 64
 
-// Trace notes of a turn's replies behind which prompts they were made, and of its questions what was shown before them,
-// where decisions are named. find gives nil for one that is not there any more, which says nothing. It answers
-// invalid_value for a decision of another session, and too_long.
+// Trace records, for the turn's replies that name a decision, the prompt they were made from, and, for its questions,
+// the reminder shown before them. find returns nil for a decision that is no longer stored; it is ignored. Trace
+// returns invalid_value for a decision of another session, and too_long.
 func (in *Making) Trace(t *Turn, find func(id string) (*Kept, error)) error {
 	messages := t.Messages
 	named := map[string]*prompt.Kept{}
@@ -70,8 +70,8 @@ func (in *Making) Trace(t *Turn, find func(id string) (*Kept, error)) error {
 	return err
 }
 
-// remind binds what a decision's window showed before a message to that message of the turn, or, where the message is
-// stored already, to the turn. The first reminder of a message stays.
+// remind binds the reminder that a decision's window showed before a message to that message of the turn or, if the
+// message was stored already, to the turn's first message. A message keeps its first reminder.
 func (t *Turn) remind(kept *Kept, posted []json.RawMessage) {
 	if kept.Reminder == nil {
 		return
@@ -92,7 +92,7 @@ func (t *Turn) remind(kept *Kept, posted []json.RawMessage) {
 	t.bind(at, b)
 }
 
-// bind keeps a reminder with the message at a place.
+// bind sets the reminder of the message with index at.
 func (t *Turn) bind(at int, b reminder.Bound) {
 	if t.Reminders == nil {
 		t.Reminders = map[int]reminder.Bound{}

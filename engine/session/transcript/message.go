@@ -16,60 +16,61 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Header is what planning needs of a stored message, packed apart from its body. Tokens are counted once, at write, in
-// each of project.Encodings.
+// Header holds what planning needs of a stored message. It is stored apart from the body. Tokens are counted once, when
+// the message is written, in each of project.Encodings.
 type Header struct {
-	Seq        uint64 // counts the session's messages from 1
-	Call       uint64 // the Seq of the message whose call a result answers; elsewhere the message's own
+	Seq        uint64 // number of the message in its session, from 1
+	Call       uint64 // for a result, the Seq of the message that made the call; otherwise Seq
 	Created    int64  // ms since 1970
 	Turn       uint32
 	Tokens     [2]uint32 // of the message in the format that it was posted in
-	Content    [2]uint32 // of its shown text alone
-	Compressed [2]uint32 // as an earlier question; users' only
+	Content    [2]uint32 // of its shown text only
+	Compressed [2]uint32 // as an earlier question; only for user messages
 	TextBytes  uint32
 	BodyBytes  uint32 // of the body record
 	Calls      uint16 // number of tool calls that a call message makes
-	CallIndex  uint16 // which of them a result answers
+	CallIndex  uint16 // for a result, the index of the call it answers
 	Flags      plan.Flags
 	Role       plan.Role
 	Kind       plan.Kind
 
-	Compacts bool // an Anthropic compaction block: it stands for all messages before it
+	Compacts bool // an Anthropic compaction block, which replaces all messages before it
 
-	// Made is the place in a prompt that a model made the message behind; the zero Place: nobody knows.
+	// Made identifies the prompt that a model answered with the message; the zero Place if unknown.
 	Made prefix.Place
 
-	// Said is what the message says, for clients that send it again; zero: they do not have it.
+	// Said is a hash of the message as clients send it again; zero if clients do not have it.
 	Said align.Hash
 
 	Agent, Delegation, Tool string
 	Tags                    []string
 
-	// Reminder is what windows show before a user's message; it may be kept with a later message. nil: nothing.
+	// Reminder is what windows show before a user's message; nil if nothing. It may be stored with a later message.
 	Reminder *reminder.Bound
 
-	Costs *Costs // nil: the message is one text, calls and names, and costs Tokens in every format
+	Costs *Costs // nil if the message consists of one text, calls and names, and costs Tokens in every format
 }
 
-// AtomStart tells whether the message begins an atom: a call and its results, which a window shows together or not.
+// AtomStart reports whether the message begins an atom. An atom is a call message with its results, or any other single
+// message; windows show an atom whole or not at all.
 func (h *Header) AtomStart() bool { return h.Call == h.Seq }
 
-// Lost tells whether nothing is known of a message any more: its header and its body are damaged.
+// Lost reports whether nothing is known about a message, because its header and its body are damaged.
 func (h *Header) Lost() bool { return h.Role == 0 }
 
-// flagCosts marks a packed header that has Costs.
+// flagCosts marks an encoded header that has Costs.
 const flagCosts plan.Flags = 1 << 15
 
-// flagReminder marks a packed header that has a Reminder.
+// flagReminder marks an encoded header that has a Reminder.
 const flagReminder plan.Flags = 1 << 13
 
-// flagMade marks a packed header whose Made is known.
+// flagMade marks an encoded header whose Made is known.
 const flagMade plan.Flags = 1 << 14
 
-// flagCompacts marks a packed header whose message Compacts.
+// flagCompacts marks an encoded header whose message Compacts.
 const flagCompacts plan.Flags = 1 << 12
 
-// MessageID names a message: by its session's incarnation and its number there.
+// MessageID returns the id of a message, which is made of its session's incarnation and its number.
 func MessageID(sinc ident.Incarnation, seq uint64) string {
 	return "msg_" + ident.Alphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
 }
@@ -81,16 +82,16 @@ const (
 
 var errBadHeaders = errors.New("a packed header record does not parse")
 
-// fewStrings is how many names and tags are told apart without a map.
+// fewStrings is how many names and tags are searched linearly before a map is used.
 const fewStrings = 8
 
-// stringTable numbers the names and tags of packed headers from 1 on. 0 is the empty string.
+// stringTable numbers the names and tags of encoded headers from 1; 0 is the empty string.
 type stringTable struct {
-	list []string          // by number, from 1 on
-	ids  map[string]uint16 // of many strings
+	list []string          // by number, from 1
+	ids  map[string]uint16 // nil while there are few strings
 }
 
-// id gives the number of a string, which it gets where it has none yet.
+// id returns the number of a string, and adds the string if it is new.
 func (t *stringTable) id(s string) uint16 {
 	if s == "" {
 		return 0
@@ -116,8 +117,8 @@ func (t *stringTable) id(s string) uint16 {
 	return n
 }
 
-// appendHeaders packs the headers of one turn: version, counts, a string table, the numbers of all tags, fixed-size
-// entries, and what only some of the messages have.
+// appendHeaders encodes the headers of one turn: version, counts, a string table, the numbers of all tags, fixed-size
+// entries, and then the parts that only some messages have.
 func appendHeaders(dst []byte, hs []Header) []byte {
 	var few [fewStrings]string
 	table, tags := stringTable{list: few[:0]}, 0
@@ -180,7 +181,7 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 	return dst
 }
 
-// packedFlags are the flags with those that say what stands behind the fixed-size entries.
+// packedFlags returns the flags, including those that say what follows the fixed-size entries.
 func (h *Header) packedFlags() plan.Flags {
 	flags := h.Flags
 	if h.Compacts {
@@ -198,7 +199,7 @@ func (h *Header) packedFlags() plan.Flags {
 	return flags
 }
 
-// parseTurn unpacks the header record of a turn: the headers, and what the session was before the turn.
+// parseTurn decodes the header record of a turn: the headers, and the state of the session before the turn.
 func parseTurn(b []byte) ([]Header, Past, error) {
 	hs, rest, err := parseHeaders(b)
 	if err != nil || len(hs) == 0 || len(rest) != pastSize {
@@ -211,7 +212,7 @@ func parseTurn(b []byte) ([]Header, Past, error) {
 	return hs, p, nil
 }
 
-// parseHeaders unpacks what appendHeaders packed, and gives the bytes behind it.
+// parseHeaders decodes the output of appendHeaders and returns the remaining bytes.
 func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 	le := binary.LittleEndian
 	if len(b) < 7 || b[0] != headerVersion {
@@ -286,15 +287,15 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 
 var errBadBody = errors.New("a message body does not parse")
 
-// appendBody packs a body record: the message's own header once more, which is the only one of hs, its format in one
+// appendBody encodes a body record: a copy of the message's header, which must be the only one in hs, its format in one
 // byte, and its JSON as posted.
 func appendBody(dst []byte, hs []Header, m *chat.Message) []byte {
 	dst = append(appendHeaders(dst, hs), byte(m.Format))
 	return append(dst, m.Raw...)
 }
 
-// ParseBody takes a body record apart: it gives the header, and the message in the terms that all formats share. The
-// message aliases b.
+// ParseBody decodes a body record into the header and the message in its format-independent form. The message aliases
+// b.
 func ParseBody(b []byte) (*Header, *chat.Message, error) {
 	hs, rest, err := parseHeaders(b)
 	if err != nil || len(hs) != 1 || len(rest) < 1 {
@@ -316,9 +317,9 @@ func ParseBody(b []byte) (*Header, *chat.Message, error) {
 	return h, m, nil
 }
 
-// Elements gives the posted elements that a message's JSON holds: for OpenAIResponses it is a list of items.
+// Elements returns the posted elements in a message's JSON. For OpenAIResponses, that is a list of items.
 func Elements(format chat.Format, raw json.RawMessage) []json.RawMessage {
-	var items []json.RawMessage // its own: decoding into raw's memory would overwrite it
+	var items []json.RawMessage // a new slice: decoding into raw's memory would overwrite it
 	if format == chat.OpenAIResponses && json.Unmarshal(raw, &items) == nil {
 		return items
 	}

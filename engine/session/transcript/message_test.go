@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// packed are headers that use every field, with strings that they share.
+// packed are headers that use every field and share strings.
 var packed = []Header{
 	{Seq: 1, Call: 1, Created: 1700000000000, Turn: 1, Tokens: [2]uint32{9, 8}, Content: [2]uint32{5, 4},
 		Compressed: [2]uint32{12, 11}, TextBytes: 20, BodyBytes: 99, Role: plan.RoleUser, Agent: "main",

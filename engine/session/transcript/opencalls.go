@@ -11,10 +11,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
+// maxOpenCalls is the maximum number of unanswered calls that a session remembers; the oldest are dropped first.
 const maxOpenCalls = 1024
 
-// CodeNoOpenCall refuses a result that no open call waits for.
+// CodeNoOpenCall is the error code for a result that answers no open call.
 const CodeNoOpenCall = "no_open_call"
 
 // OpenCall is a call that waits for its result.
@@ -27,7 +27,7 @@ type OpenCall struct {
 	Delegation string `json:"delegation,omitempty"`
 }
 
-// UnknownCall stands in a pending result's header for a call that the window does not look at.
+// UnknownCall is used in the header of a pending result whose call lies outside the window's messages.
 const UnknownCall = 0
 
 // OpenCalls is the record of a session's open calls.
@@ -35,12 +35,13 @@ type OpenCalls struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Calls       []OpenCall        `json:"calls"`
 
-	// More says that there are calls that are not listed: a result that none here waits for may be theirs.
+	// More reports that some open calls are not listed, so that a result that answers none of the listed ones may
+	// answer one of those.
 	More bool `json:"-"`
 }
 
-// Open gives the open calls of a session that has as many as had says. Their record is read where it is not among what
-// was read already.
+// Open returns the open calls of a session; had is their number by its head. The record is taken from read if it is
+// there, and read from the store otherwise.
 func (svc *Service) Open(t *records.Tx, pinc ident.Incarnation, session string, sinc ident.Incarnation, had int,
 	read []store.Item) (open *OpenCalls, err error) {
 	switch {
@@ -53,13 +54,13 @@ func (svc *Service) Open(t *records.Tx, pinc ident.Incarnation, session string, 
 		open = new(OpenCalls)
 		err = json.Unmarshal(read[0].Value, open)
 	}
-	if open == nil || open.Incarnation != sinc { // those of a session of the same name that is gone
+	if open == nil || open.Incarnation != sinc { // the record is of a deleted session with the same name
 		open = &OpenCalls{Incarnation: sinc}
 	}
 	return open, err
 }
 
-// Put collects the write that keeps the open calls of a session, which had as many as had says, and gives their number.
+// Put collects the write of a session's open calls and returns their number. had is the number that was stored before.
 func (o *OpenCalls) Put(t *records.Tx, pinc ident.Incarnation, session string, had int) (int, error) {
 	if drop := len(o.Calls) - maxOpenCalls; drop > 0 {
 		o.Calls = o.Calls[drop:]
@@ -81,8 +82,8 @@ func (o *OpenCalls) note(h *Header, m *chat.Message, index uint16) {
 		Delegation: m.Delegation})
 }
 
-// Follow notes a message's calls as open, or lets a result answer the newest open call of its id. A call stays open
-// where its result is superseded.
+// Follow adds a message's calls to the open ones or, if the message is a result, closes the newest open call with its
+// id. The result of a superseded message does not close a call.
 func (o *OpenCalls) Follow(m *chat.Message, h *Header, superseded bool) *chat.FieldError {
 	for i := range m.Calls {
 		o.note(h, m, uint16(i))

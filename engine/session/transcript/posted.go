@@ -12,19 +12,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Posted is one message of a file, with what it took from its turn.
+// Posted is one message of a file, with the fields it inherited from its turn.
 type Posted struct {
 	Format            string
 	JSON              json.RawMessage
-	Agent, Delegation string // those of the message itself where they are empty
+	Agent, Delegation string // if empty, those of the message are used
 	Made              *prefix.Place
-	Reminder          *reminder.Bound // nil: none
-	At                time.Time       // zero: the year 1970
+	Reminder          *reminder.Bound // nil if none
+	At                time.Time       // zero means the year 1970
 	Turn              uint32
 	Index             int // in the turn
 }
 
-// Post reads a message of a file into a turn, and gives what of it is not stored as it came.
+// Post adds a message of a file to a turn, and returns what was not stored as it was in the file.
 func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 	format, err := ParseFormat(p.Format, false)
 	if err != nil {
@@ -67,8 +67,8 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 	return skipped, nil
 }
 
-// Filed is a stored message's reminder as files keep it: they number the messages that are stored, so without absent
-// ones.
+// Filed returns a stored message's reminder in the form that files use. Files number only stored messages, without the
+// absent ones.
 func (h *Header) Filed(absent Runs) *reminder.Bound {
 	if h.Reminder == nil {
 		return nil

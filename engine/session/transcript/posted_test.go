@@ -10,7 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// A body of tiny faulty elements is refused for their number, before there is a fault for each of them in memory.
+// A body of many tiny faulty elements is refused because of their number, before an error for each of them is
+// allocated.
 func TestTooManyPostedElements(t *testing.T) {
 	for n, code := range map[int]string{16 << 10: "invalid_messages", 16<<10 + 1: "turn_too_large"} {
 		in := make([]json.RawMessage, n)

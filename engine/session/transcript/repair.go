@@ -15,13 +15,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// ModeRepair stores what can be stored of messages with gaps.
+// ModeRepair stores as much as possible of messages that have gaps.
 const ModeRepair = "repair"
 
-// Parser reads posted messages.
+// Parser parses posted messages.
 type Parser func(chat.Format, []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error)
 
-// ParserFor gives what reads posted messages in a mode. It answers invalid_value.
+// ParserFor returns the parser for a mode. It returns invalid_value.
 func ParserFor(mode string) (Parser, error) {
 	switch mode {
 	case "":
@@ -32,8 +32,8 @@ func ParserFor(mode string) (Parser, error) {
 	return nil, fault.InvalidField("mode", "invalid_value", "must be repair, or left out")
 }
 
-// ParseRepaired is ParseMessages for messages that may have gaps: what comes twice is left out and stands under what
-// was skipped. Results without calls are for Repair.
+// ParseRepaired is ParseMessages for messages that may have gaps: it leaves out duplicates and lists them as skipped.
+// Results without calls are handled by Repair.
 func ParseRepaired(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
 	posted := chat.Repair(f, in)
 	parsed, skipped, err := ParseMessages(f, posted.Messages)
@@ -53,7 +53,7 @@ func ParseRepaired(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 	return parsed, SortSkipped(append(skipped, posted.Skipped...)), err
 }
 
-// SortSkipped puts what was skipped in the order in which it was posted.
+// SortSkipped sorts skipped elements in the order in which they were posted.
 func SortSkipped(skipped []chat.Skipped) []chat.Skipped {
 	slices.SortStableFunc(skipped, func(a, b chat.Skipped) int {
 		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Index, b.Index))
@@ -61,16 +61,16 @@ func SortSkipped(skipped []chat.Skipped) []chat.Skipped {
 	return skipped
 }
 
-// Repair makes a turn one that can be stored behind an extent with these open calls, and says what it changed.
+// Repair returns a turn that can be stored after an extent with these open calls, and a list of what it changed.
 func (svc *Service) Repair(ctx context.Context, tenant string, t *Turn, behind Extent, open *OpenCalls) (
 	*Turn, []chat.Skipped, error) {
 	return t.repair(open, func(id string) (bool, error) { return svc.called(ctx, tenant, behind, id) })
 }
 
-// calledWithin is how many of a session's newest messages are looked at for a call that is answered already.
+// calledWithin is how many of a session's newest messages are searched for a call that has been answered.
 const calledWithin = 256
 
-// called tells whether one of the newest messages that live makes a call of an id.
+// called reports whether one of the newest living messages makes a call with the given id.
 func (svc *Service) called(ctx context.Context, tenant string, x Extent, id string) (bool, error) {
 	for last := x.Messages; last > 0 && x.Messages-last < calledWithin; {
 		first := last - min(last, BodiesAtOnce) + 1
@@ -92,8 +92,8 @@ func (svc *Service) called(ctx context.Context, tenant string, x Extent, id stri
 	return false, nil
 }
 
-// Repair makes the next turn of a file one that can be stored, and says what it changed. It answers invalid_turn where
-// nothing of the turn can be.
+// Repair returns a form of the next turn of a file that can be stored, and a list of what it changed. It returns
+// invalid_turn if nothing of the turn can be stored.
 func (f *History) Repair(at Place, t *Turn) (*Turn, []chat.Skipped, error) {
 	open := &f.Open
 	if !at.Superseded && f.kept != nil { // as Take will open them again
@@ -121,9 +121,9 @@ func (f *History) Repair(at Place, t *Turn) (*Turn, []chat.Skipped, error) {
 	return out, skipped, nil
 }
 
-// repair gives a turn that can be stored behind these open calls: a result that answers none is kept as a note of the
-// assistant's, and one for a call that is answered already is left out. called tells whether the session made a call of
-// an id before. The turn itself stays as it is.
+// repair returns a turn that can be stored after these open calls. A result that answers no call becomes a note by the
+// assistant, and one for a call that has been answered is left out. called reports whether the session made a call with
+// the given id before. The original turn is not changed.
 func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*Turn, []chat.Skipped, error) {
 	out := &Turn{Agent: t.Agent, Delegation: t.Delegation, Superseded: t.Superseded}
 	calls := OpenCalls{Calls: slices.Clone(open.Calls)}
@@ -166,7 +166,7 @@ func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*T
 	return out, skipped, nil
 }
 
-// note is a message of the assistant that says what a result without its call said.
+// note returns a message of the assistant that contains what a result without its call said.
 func note(of *chat.Parsed) chat.Parsed {
 	text := "[result of the call " + of.CallID + ", which is not in this conversation]\n" + of.Flat()
 	m := chat.Message{Role: plan.RoleAssistant, Text: text}
@@ -178,8 +178,8 @@ func note(of *chat.Parsed) chat.Parsed {
 	return out
 }
 
-// OwnNames puts the own names of tools in place of the mapped ones that windows showed the model. It gives those that
-// it found.
+// OwnNames replaces the mapped tool names that windows showed the model by the tools' own names. It returns the names
+// that it found.
 func (t *Turn) OwnNames(own callid.Own) callid.Own {
 	var found callid.Own
 	for i := range t.Messages {
@@ -188,13 +188,13 @@ func (t *Turn) OwnNames(own callid.Own) callid.Own {
 		}
 	}
 	if found != nil {
-		t.headers = nil // they name tools
+		t.headers = nil // they contain tool names
 		t.known = nil
 	}
 	return found
 }
 
-// Names notes the names of the tools that the turn's messages call, where formats do not allow them.
+// Names records those names of tools called by the turn's messages that formats do not allow.
 func (t *Turn) Names(own *callid.Own) {
 	for i := range t.Messages {
 		for j := range t.Messages[i].Calls {

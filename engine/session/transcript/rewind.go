@@ -12,10 +12,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// walkPiece is how many headers a walk back through a session reads together.
+// walkPiece is how many headers walkBack reads at once.
 const walkPiece = 1024
 
-// walkBack visits the headers of an extent, the newest first.
+// walkBack visits the headers of an extent, newest first.
 func (svc *Service) walkBack(ctx context.Context, tenant string, x Extent) iter.Seq2[*Header, error] {
 	return func(yield func(*Header, error) bool) {
 		for x.LivingMessages() > 0 {
@@ -61,15 +61,16 @@ func (svc *Service) CountTokens(ctx context.Context, tenant string, x Extent) (n
 
 // Unwound is what a rewind takes back.
 type Unwound struct {
-	Run              // zero: nothing, because no living turn is behind the one that is kept
-	Living [2]uint64 // how many turns and messages that lived
-	Tokens [2]uint64 // of those
-	Asked  uint64    // the newest user message of no delegation that is left; 0: there is none
+	Run              // zero if there is nothing to take back, because no living turn follows the one that is kept
+	Living [2]uint64 // living turns and messages that are taken back
+	Tokens [2]uint64 // of those messages
+	Asked  uint64    // the newest remaining user message outside delegations; 0 if there is none
 }
 
-// Unwind works out what superseding all turns behind one takes back of an extent, which is all of its session. asked is
-// the session's newest user message of no delegation. It brings open up to date: calls of what is superseded are open no
-// more, and those that it answered are open again. It costs what it takes back.
+// Unwind computes what superseding all turns after a given one takes back of an extent, which must be the whole
+// session. asked is the session's newest user message outside delegations. Unwind updates open: calls made by
+// superseded messages are removed, and calls that superseded messages answered are open again. Its cost is proportional
+// to what is taken back.
 func (svc *Service) Unwind(ctx context.Context, tenant string, x Extent, turn uint32, asked uint64, open *OpenCalls) (
 	u Unwound, err error) {
 	var answers []Header // results that are taken back
@@ -111,7 +112,7 @@ func (svc *Service) Unwind(ctx context.Context, tenant string, x Extent, turn ui
 	return u, svc.reopen(ctx, tenant, x, answers, open)
 }
 
-// reopen notes the calls that results answered as open.
+// reopen marks the calls that these results answered as open.
 func (svc *Service) reopen(ctx context.Context, tenant string, x Extent, answers []Header, open *OpenCalls) error {
 	for some := range slices.Chunk(answers, records.MaxOfOneRead) {
 		q := store.Query{Keys: make([][]byte, len(some))}
@@ -124,7 +125,7 @@ func (svc *Service) reopen(ctx context.Context, tenant string, x Extent, answers
 		}
 		for i := range some {
 			h, m, err := ParseBody(r.Keys[i].Value)
-			if err == nil && int(some[i].CallIndex) < len(m.Calls) { // else nobody can tell its id any more
+			if err == nil && int(some[i].CallIndex) < len(m.Calls) { // otherwise its id is lost
 				open.note(h, m, some[i].CallIndex)
 			}
 		}
@@ -135,16 +136,16 @@ func (svc *Service) reopen(ctx context.Context, tenant string, x Extent, answers
 	return nil
 }
 
-// Until gives the part of an extent that ends with a turn, or with the newest living one before it, and the tokens of
-// its messages; all has those of the extent. It finds the end in as many reads as there are bits in the number of
-// messages. Where the headers at the end are damaged, it gives no tokens.
+// Until returns the part of an extent that ends with a turn, or with the newest living turn before it, and the tokens
+// of its messages; all are the tokens of the whole extent. It finds the end by binary search, with one read per step.
+// If the headers at the end are damaged, it returns no tokens.
 func (svc *Service) Until(ctx context.Context, tenant string, x Extent, all [2]uint64, turn uint32) (
 	out Extent, tokens [2]uint64, err error) {
 	if turn >= x.Turns {
 		return x, all, nil
 	}
 	out.Incarnation = x.Incarnation
-	low, high := uint64(0), x.LivingMessages() // The end is behind so many living messages, at least and at most.
+	low, high := uint64(0), x.LivingMessages() // bounds for the number of living messages before the end
 	for low < high {
 		seq := x.Superseded.Nth((low + high) / 2)
 		part, past, err := svc.partOf(ctx, tenant, x, seq)
@@ -162,13 +163,13 @@ func (svc *Service) Until(ctx context.Context, tenant string, x Extent, all [2]u
 	}
 	out.Messages = x.Superseded.Nth(low - 1)
 	out.Superseded = x.Superseded.Upto(out.Messages)
-	for _, r := range out.Superseded { // A turn may go on behind later ones that are superseded.
+	for _, r := range out.Superseded { // a turn may continue after later ones that are superseded
 		out.Turns = max(out.Turns, r.Turns[1])
 	}
 	return out, tokens, nil
 }
 
-// with counts the tokens up to a part of a turn, that part included; none where nobody knows what came before.
+// with returns the tokens up to and including a part of a turn; zero if the state before is unknown.
 func (p *Past) with(part []Header) (n [2]uint64) {
 	if p == nil {
 		return n
@@ -181,8 +182,8 @@ func (p *Past) with(part []Header) (n [2]uint64) {
 	return n
 }
 
-// partOf gives the headers of the part of a turn that a message is in, and what came before it, or the message's alone
-// where only its body can be read.
+// partOf returns the headers of the part of a turn that contains a message, and the state before it. If only the
+// message's body can be read, it returns that message's header.
 func (svc *Service) partOf(ctx context.Context, tenant string, x Extent, seq uint64) ([]Header, *Past, error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{{
 		From: records.Headers.Key(x.Incarnation, 1), To: records.Headers.Key(x.Incarnation, seq+1), Reverse: true, Limit: 1}}})

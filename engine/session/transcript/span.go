@@ -1,10 +1,11 @@
 package transcript
 
-// This part of the package tells which turns and messages of a session live. A rewind supersedes all turns behind one. They stay
-// stored, for audit and for older decisions, and their numbers are never given again, so the living ones have gaps.
+// This file keeps track of which turns and messages of a session are alive. A rewind supersedes all turns after a given
+// one. They stay stored, for audit and for older decisions, and their numbers are never assigned again, so the numbers
+// of the living ones have gaps.
 //
-// The hard idea is that a session needs no mark at each message: a rewind takes a suffix of what lives, so what is
-// superseded is a short list of runs, which the session's head and every decision carry.
+// A rewind always takes back the newest living turns. What is superseded is therefore a short list of runs, which the
+// session's head and every decision contain; no message needs a mark.
 
 import (
 	"iter"
@@ -12,22 +13,22 @@ import (
 	"slices"
 )
 
-// Max bounds the runs of one session, because its head and each of its decisions hold them all.
+// Max is the maximum number of runs of one session, because its head and each of its decisions contain them all.
 const Max = 256
 
-// Run is a run of superseded turns and of their messages, by their first and last numbers. A run without messages has a
-// last number one below the first: an imported file tells of turns whose messages are nowhere.
+// Run is a run of superseded turns and their messages, given by their first and last numbers. A run without messages
+// has a last number one below the first: it comes from an imported file that lacks the messages of superseded turns.
 type Run struct {
 	Turns    [2]uint32 `json:"turns"`
 	Messages [2]uint64 `json:"messages"`
 }
 
-// Runs are a session's superseded runs in the order of their numbers, of turns as of messages. Living messages lie
-// between two of them. Turns need not: a turn from before a run may go on behind it.
+// Runs are a session's superseded runs, sorted by number, both of turns and of messages. Between two runs there are
+// always living messages, but not always living turns: a turn from before a run may continue after it.
 type Runs []Run
 
-// Add gives the runs after a rewind that supersedes a run reaching to the last number given. It takes up what lies
-// within that run. The runs themselves stay as they are, because others may hold them.
+// Add returns the runs after a rewind that supersedes a run up to the last assigned number. The new run absorbs those
+// that lie within it. The receiver is not changed, because others may share it.
 func (rs Runs) Add(r Run) Runs {
 	kept := slices.IndexFunc(rs, func(old Run) bool { return old.Turns[0] >= r.Turns[0] })
 	if kept < 0 {
@@ -43,7 +44,7 @@ func (rs Runs) Add(r Run) Runs {
 	return append(slices.Clip(rs[:kept]), r)
 }
 
-// Join adds a run behind all others, or makes the last one longer where they are adjacent.
+// Join adds a run after all others. If it is adjacent to the last one, it extends that.
 func (rs Runs) Join(r Run) Runs {
 	if n := len(rs); n > 0 && rs[n-1].Messages[1]+1 == r.Messages[0] && rs[n-1].Turns[1]+1 >= r.Turns[0] {
 		rs = slices.Clone(rs)
@@ -53,7 +54,7 @@ func (rs Runs) Join(r Run) Runs {
 	return append(slices.Clip(rs), r)
 }
 
-// Upto gives the runs that begin no later than a message.
+// Upto returns the runs that begin no later than a message.
 func (rs Runs) Upto(message uint64) Runs {
 	for i, r := range rs {
 		if r.Messages[0] > message {
@@ -63,7 +64,7 @@ func (rs Runs) Upto(message uint64) Runs {
 	return rs
 }
 
-// Turns counts the superseded turns up to one, that one included.
+// Turns counts the superseded turns up to and including upto.
 func (rs Runs) Turns(upto uint32) (n uint32) {
 	for _, r := range rs {
 		if r.Turns[0] > upto {
@@ -74,7 +75,7 @@ func (rs Runs) Turns(upto uint32) (n uint32) {
 	return n
 }
 
-// Messages counts the superseded messages up to one, that one included.
+// Messages counts the superseded messages up to and including upto.
 func (rs Runs) Messages(upto uint64) (n uint64) {
 	for _, r := range rs {
 		if r.Messages[0] > upto {
@@ -85,10 +86,10 @@ func (rs Runs) Messages(upto uint64) (n uint64) {
 	return n
 }
 
-// Place is where a living turn stands among the living ones, from 1 on.
+// Place returns the position of a living turn among the living ones, from 1.
 func (rs Runs) Place(turn uint32) uint32 { return turn - rs.Turns(turn) }
 
-// LastTurn is the newest living turn up to one; 0: there is none.
+// LastTurn returns the newest living turn up to upto; 0 if there is none.
 func (rs Runs) LastTurn(upto uint32) uint32 {
 	for _, r := range slices.Backward(rs) {
 		if r.Turns[0] <= upto && upto <= r.Turns[1] {
@@ -98,7 +99,7 @@ func (rs Runs) LastTurn(upto uint32) uint32 {
 	return upto
 }
 
-// LastMessage is the newest living message up to one; 0: there is none.
+// LastMessage returns the newest living message up to upto; 0 if there is none.
 func (rs Runs) LastMessage(upto uint64) uint64 {
 	for _, r := range slices.Backward(rs) {
 		if r.Messages[0] <= upto && upto <= r.Messages[1] {
@@ -108,7 +109,7 @@ func (rs Runs) LastMessage(upto uint64) uint64 {
 	return upto
 }
 
-// Message tells whether a message is superseded.
+// Message reports whether a message is superseded.
 func (rs Runs) Message(n uint64) bool {
 	_, in := slices.BinarySearchFunc(rs, n, func(r Run, n uint64) int {
 		switch {
@@ -122,8 +123,8 @@ func (rs Runs) Message(n uint64) bool {
 	return in
 }
 
-// Stretch gives the first stretch of living messages from one on, by its first and last numbers. The last stretch has no
-// end.
+// Stretch returns the first and last numbers of the first stretch of living messages at or after from. The last stretch
+// has no end.
 func (rs Runs) Stretch(from uint64) (first, last uint64) {
 	for _, r := range rs {
 		switch {
@@ -137,7 +138,7 @@ func (rs Runs) Stretch(from uint64) (first, last uint64) {
 	return from, math.MaxUint64
 }
 
-// Nth is the number of the living message that has n living ones before it.
+// Nth returns the number of the living message that is preceded by n living ones.
 func (rs Runs) Nth(n uint64) uint64 {
 	n++
 	for _, r := range rs {
@@ -149,7 +150,7 @@ func (rs Runs) Nth(n uint64) uint64 {
 	return n
 }
 
-// Living gives the stretches of living messages up to one by their first and last numbers, the newest stretch first.
+// Living visits the stretches of living messages up to upto, newest first, by their first and last numbers.
 func (rs Runs) Living(upto uint64) iter.Seq2[uint64, uint64] {
 	return func(yield func(first, last uint64) bool) {
 		for _, r := range slices.Backward(rs) {
@@ -167,7 +168,7 @@ func (rs Runs) Living(upto uint64) iter.Seq2[uint64, uint64] {
 	}
 }
 
-// Sound tells whether the runs can be those of a session that has given so many numbers.
+// Sound reports whether the runs are valid for a session that has assigned this many numbers.
 func (rs Runs) Sound(turns uint32, messages uint64) bool {
 	last := Run{}
 	for _, r := range rs {
@@ -180,7 +181,7 @@ func (rs Runs) Sound(turns uint32, messages uint64) bool {
 	return len(rs) <= Max
 }
 
-// Equal tells whether two lists are of the same runs.
+// Equal reports whether two lists contain the same runs.
 func (rs Runs) Equal(other Runs) bool { return slices.Equal(rs, other) }
 
 // Insert gives the runs with one more, whose turns and messages live.

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// model is a session's messages one by one: the turn of each, and whether it is superseded.
+// model lists a session's messages one by one: the turn of each, and whether it is superseded.
 type model struct {
 	turn  []uint32
 	dead  []bool
-	turns uint32 // numbers given
+	turns uint32 // numbers assigned
 	runs  Runs
 }
 
@@ -34,7 +34,7 @@ func (m *model) say(turn uint32, n int) {
 	}
 }
 
-// rewind supersedes the living turns behind one.
+// rewind supersedes the living turns after a given one.
 func (m *model) rewind(to uint32) {
 	first := -1
 	for i := range m.turn {
@@ -51,7 +51,7 @@ func (m *model) rewind(to uint32) {
 	}
 }
 
-// TestRuns holds the runs, after random turns, continuations and rewinds, against a list of all messages.
+// TestRuns compares Runs with a list of all messages after random turns, continuations and rewinds.
 func TestRuns(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -146,7 +146,7 @@ func (m *model) check() error {
 	return nil
 }
 
-// TestAddKeepsOthers shows that a list which somebody holds stays as it was.
+// TestAddKeepsOthers checks that Add does not change its receiver.
 func TestAddKeepsOthers(t *testing.T) {
 	one := Runs{}.Add(Run{[2]uint32{3, 4}, [2]uint64{5, 8}})
 	one = one.Add(Run{[2]uint32{6, 6}, [2]uint64{11, 12}})
@@ -158,7 +158,7 @@ func TestAddKeepsOthers(t *testing.T) {
 	}
 }
 
-// TestUnsound refuses lists that no session has.
+// TestUnsound expects Sound to refuse lists that no session can have.
 func TestUnsound(t *testing.T) {
 	for _, rs := range []Runs{
 		{{[2]uint32{2, 1}, [2]uint64{1, 2}}},

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Tokenizer counts tokens, safe for concurrent use.
+// Tokenizer counts tokens. It is safe for concurrent use.
 type Tokenizer interface {
-	// Count counts in one encoding, by its name.
+	// Count counts in the encoding with the given name.
 	Count(encoding, text string) int
-	// CountUntil counts as Count does, and asks stop again and again while the text is long. Where stop says true, it
-	// returns at once, and whole is false.
+	// CountUntil counts like Count, and calls stop repeatedly while the text is long. If stop returns true, it returns
+	// at once with whole false.
 	CountUntil(encoding, text string, stop func() bool) (n int, whole bool)
-	// CountBehind counts a text alone and together with a prefix in front of it, in both of project.Encodings, in
-	// that order. Where the context ends before, it returns the context's error.
+	// CountBehind counts a text by itself, and the same text after a prefix, in both of project.Encodings, in that
+	// order. If the context ends first, it returns the context's error.
 	CountBehind(ctx context.Context, prefix, text string) (alone, behind [2]uint32, err error)
 }
 
@@ -30,10 +30,10 @@ type countedText struct {
 	tokens [2]uint32
 }
 
-// usual is what is counted for nearly every message, and always comes out the same.
+// usual holds counts that are needed for nearly every message and never change.
 type usual struct {
-	roles    []countedText // the roles' names
-	question [2]uint32     // a user's message of no text, with what stands before the number of an earlier question's turn
+	roles    []countedText // the names of the roles
+	question [2]uint32     // an empty user message rendered as an earlier question, up to the number of its turn
 }
 
 func (svc *Service) countUsual() (u usual) {
@@ -51,19 +51,19 @@ func (svc *Service) countUsual() (u usual) {
 	return u
 }
 
-// counting counts the texts of one message, each once.
+// counting counts the texts of one message, each of them once.
 type counting struct {
 	ctx    context.Context
 	svc    *Service
 	texts  []countedText
-	many   map[string][2]uint32 // of the texts; nil while there are few
+	many   map[string][2]uint32 // by text; nil while there are few
 	failed error
 }
 
-// fewTexts is how many texts are told apart without a map.
+// fewTexts is how many texts are searched linearly before a map is used.
 const fewTexts = 16
 
-// behind counts a text, and gives what it takes behind a prefix.
+// behind counts a text, and returns how many tokens it adds after a prefix.
 func (c *counting) behind(prefix, text string) [2]uint32 {
 	alone, behind, err := c.svc.tokens.CountBehind(c.ctx, prefix, text)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *counting) behind(prefix, text string) [2]uint32 {
 	return behind
 }
 
-// of gives the tokens of a text. Once counting has failed, it counts no more texts.
+// of returns the tokens of a text. After a failure, it counts no further texts.
 func (c *counting) of(text string) [2]uint32 {
 	if tokens, ok := c.known(text); ok || c.failed != nil {
 		return tokens
@@ -93,7 +93,7 @@ func (c *counting) of(text string) [2]uint32 {
 	return tokens
 }
 
-// known gives the tokens of a text that was counted before.
+// known returns the tokens of a text that was counted before.
 func (c *counting) known(text string) ([2]uint32, bool) {
 	for _, t := range c.svc.usual().roles {
 		if t.text == text {
@@ -112,8 +112,8 @@ func (c *counting) known(text string) ([2]uint32, bool) {
 	return [2]uint32{}, false
 }
 
-// count fills in a header's counts of the message's tokens. Each text is encoded once, a user's too, which is also
-// counted as the end of an earlier question.
+// count fills in a header's counts of the message's tokens. Each text is encoded once, including a user's text, which
+// is also counted as part of an earlier question.
 func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) error {
 	c := counting{ctx: ctx, svc: svc, texts: make([]countedText, 0, 4)}
 	if m.Role == plan.RoleUser {
@@ -152,8 +152,8 @@ func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) error
 	return c.failed
 }
 
-// countQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
-// always part a number from what stands around it, so the pieces count as the whole does.
+// countQuestion completes the count of a user message as an earlier question, which contains the number of its turn.
+// The tokenizers always separate a number from its surroundings, so the parts can be counted separately.
 func (svc *Service) countQuestion(h *Header) {
 	if h.Role != plan.RoleUser {
 		return
@@ -164,14 +164,14 @@ func (svc *Service) countQuestion(h *Header) {
 	}
 }
 
-// counter gives the token count of short texts in one of project.Encodings as the chat package asks for it.
+// counter returns a function that counts short texts in one of project.Encodings, as package chat needs it.
 func (svc *Service) counter(encoding int) func(string) int {
 	name := project.Encodings[encoding]
 	return func(s string) int { return svc.tokens.Count(name, s) }
 }
 
-// Counter gives the token count of one of project.Encodings as the chat package asks for it. Once the context has
-// ended, what it gives for long texts is too low: a caller looks at the context before it uses or keeps a count.
+// Counter returns a function that counts in one of project.Encodings, as package chat needs it. Once the context has
+// ended, its results for long texts are too low: callers must check the context before they use or store a count.
 func (svc *Service) Counter(ctx context.Context, encoding int) func(string) int {
 	name := project.Encodings[encoding]
 	return func(s string) int {
@@ -180,14 +180,14 @@ func (svc *Service) Counter(ctx context.Context, encoding int) func(string) int 
 	}
 }
 
-// CountUntil counts in one of project.Encodings, and asks stop again and again while the text is long. Where stop says
-// true, it returns at once, and whole is false.
+// CountUntil counts in one of project.Encodings, and calls stop repeatedly while the text is long. If stop returns
+// true, it returns at once with whole false.
 func (svc *Service) CountUntil(encoding int, text string, stop func() bool) (n int, whole bool) {
 	return svc.tokens.CountUntil(project.Encodings[encoding], text, stop)
 }
 
-// LineTokens counts a stored message as a line of flat text: what names its speaker, its text, and the line's end.
-// The parts are counted apart, from the header alone; the whole can differ by a token at the seam.
+// LineTokens counts a stored message as a line of flat text: the name of its speaker, its text, and a line break. It
+// adds up the counts of these parts from the header; the count of the whole line can differ by a token at each seam.
 func (svc *Service) LineTokens(h *Header, encoding int) uint32 {
 	if h.Role == plan.RoleAssistant && h.Content[encoding] == 0 {
 		return 0

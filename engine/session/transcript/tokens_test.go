@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// counted counts what is encoded, in bytes.
+// counted records how many bytes were encoded.
 type counted struct {
 	*tiktoken.Counter
 	bytes int
@@ -37,7 +37,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// A user's text is encoded once, and counts as an earlier question as its tokens behind the words before it do.
+// A user's text is encoded once, and its count as an earlier question equals that of the whole text.
 func TestUsersTextIsEncodedOnce(t *testing.T) {
 	counter, err := tiktoken.New()
 	if err != nil {
@@ -65,7 +65,7 @@ func TestUsersTextIsEncodedOnce(t *testing.T) {
 	}
 }
 
-// Counting a long text ends with the request, and nothing is taken for counted.
+// Counting a long text stops when the request ends, and the partial count is not used.
 func TestMeasureEndsWithTheContext(t *testing.T) {
 	counter, err := tiktoken.New()
 	if err != nil {

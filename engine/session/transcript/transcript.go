@@ -1,11 +1,10 @@
-// Package transcript keeps what was said in sessions: the messages of their turns, in records that are written once and
-// never changed. A reader finds here how a turn becomes records (turn.go), how a message is packed (message.go), how
-// the newest messages of a session are read (transcript.go), and which calls still wait for a result (opencalls.go).
-// What a session is, beside its messages, is the business of package session.
+// Package transcript stores the messages of sessions in records that are written once and never changed. turn.go turns
+// a turn into records, message.go encodes a message, this file reads the newest messages of a session, and opencalls.go
+// tracks calls that still wait for a result. Package session manages everything else about sessions.
 //
-// The hard idea: a message is stored twice in part. Its header lies packed with the others of its turn, so that a
-// window reads hundreds of messages in one record each turn, and once more in front of its body, so that a listing is
-// one scan and a lost header record can be made again.
+// A message's header is stored twice: packed together with the other headers of its turn, so that a window reads
+// hundreds of messages with one record per turn, and once more in front of the message's body, so that a listing is a
+// single scan and a lost header record can be rebuilt.
 package transcript
 
 import (
@@ -21,46 +20,46 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Service writes and reads messages.
+// Service reads and writes messages.
 type Service struct {
 	db     *records.DB
 	tokens Tokenizer
 	usual  func() usual
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, tokens Tokenizer) *Service {
 	svc := &Service{db: db, tokens: tokens}
 	svc.usual = sync.OnceValue(svc.countUsual)
 	return svc
 }
 
-// Extent is how far into a session a reader may look: its first turns and messages, which never change, without those
-// that were superseded.
+// Extent is the part of a session that a reader may see: its first turns and messages, which never change, without the
+// superseded ones.
 type Extent struct {
 	Incarnation ident.Incarnation
-	Turns       uint32 // numbers given, as are Messages
+	Turns       uint32 // numbers assigned, like Messages
 	Messages    uint64
 	Superseded  Runs
 }
 
-// LivingTurns counts the turns that are not superseded.
+// LivingTurns returns the number of turns that are not superseded.
 func (x *Extent) LivingTurns() uint32 { return x.Turns - x.Superseded.Turns(x.Turns) }
 
-// LivingMessages counts the messages that are not superseded.
+// LivingMessages returns the number of messages that are not superseded.
 func (x *Extent) LivingMessages() uint64 { return x.Messages - x.Superseded.Messages(x.Messages) }
 
-// LastTurn is the number of the newest turn that is not superseded; 0: there is none.
+// LastTurn returns the number of the newest turn that is not superseded; 0 if there is none.
 func (x *Extent) LastTurn() uint32 { return x.Superseded.LastTurn(x.Turns) }
 
-// ReadHeaders gives the newest messages of an extent, ascending and with no gap but superseded ones: at least want of
-// them, or all. It costs what it returns, however long the session is and however often it was rewound. A header record
-// that is lost or damaged is made again from the bodies; a message of which nothing is left stands there with role 0.
-// Where also is not nil, the record of its key is read in the same round trip. behind is the lineage of the session
-// before the first of the messages; it is 0 where that cannot be read, and where none is wanted.
+// ReadHeaders returns the newest messages of an extent in ascending order, without gaps other than superseded messages:
+// at least want of them, or all. Its cost depends only on what it returns, not on the length of the session or the
+// number of rewinds. A lost or damaged header record is rebuilt from the bodies; a message that is lost altogether has
+// role 0. If also is not nil, the record with its key is read in the same round trip. behind is the session's lineage
+// before the first of the messages; 0 if it cannot be read or was not asked for.
 func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) (
 	hs []Header, behind Lineage, err error) {
-	perPart := max(1, int(x.LivingMessages())/max(1, int(x.LivingTurns()))) // a guess, until some were seen
+	perPart := max(1, int(x.LivingMessages())/max(1, int(x.LivingTurns()))) // a guess until some were read
 	var newest [][]Header                                                   // parts of turns, newest first
 	have, upto := 0, x.Messages
 	for have < want && x.Superseded.LastMessage(upto) > 0 {
@@ -106,8 +105,9 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 	return hs, behind, nil
 }
 
-// query reads the header records of about so many messages of an extent up to one, and says of which stretches: all of
-// those that are wanted whole, and so much of the next as a guess of the messages in each record tells.
+// query returns a query for the header records of about want messages of an extent, up to and including one, and the
+// stretches that it reads: all stretches that are wanted whole, and of the next one as much as the expected number of
+// messages in each record (perPart) suggests.
 func query(x Extent, upto uint64, want, perPart int) (q store.Query, stretches [][2]uint64) {
 	for first, last := range x.Superseded.Living(upto) {
 		rng := store.Range{From: records.Headers.Key(x.Incarnation, first), To: records.Headers.Key(x.Incarnation, last+1),
@@ -125,7 +125,7 @@ func query(x Extent, upto uint64, want, perPart int) (q store.Query, stretches [
 	return q, stretches
 }
 
-// chained tells whether a part of a turn lies under its key, and its messages follow one another.
+// chained reports whether a part of a turn is stored under its own key and its messages are consecutive.
 func chained(key []byte, x Extent, part []Header) bool {
 	for i := 1; i < len(part); i++ {
 		if part[i].Seq != part[i-1].Seq+1 {
@@ -135,7 +135,7 @@ func chained(key []byte, x Extent, part []Header) bool {
 	return string(key) == string(records.Headers.Key(x.Incarnation, part[0].Seq))
 }
 
-// headersFromBodies makes the newest headers again from the bodies, where a header record is damaged or missing.
+// headersFromBodies rebuilds the newest headers from the bodies, if a header record is damaged or missing.
 func (svc *Service) headersFromBodies(ctx context.Context, tenant string, x Extent, want int) ([]Header, error) {
 	svc.db.Log.Error("a header record is damaged or missing; reading the bodies instead",
 		"tenant", tenant, "session", x.Incarnation.String())
@@ -166,11 +166,11 @@ func (svc *Service) headersFromBodies(ctx context.Context, tenant string, x Exte
 	return out, nil
 }
 
-// BodiesAtOnce bounds the messages that one read of a long session brings to memory.
+// BodiesAtOnce is the maximum number of messages that one read of a long session loads into memory.
 const BodiesAtOnce = 32
 
-// ReadBodies gives the bodies of messages first to last, both included; nil where one is missing or damaged. ParseBody
-// takes a body apart.
+// ReadBodies returns the bodies of messages first to last, inclusive; nil for those that are missing or damaged. Decode
+// them with ParseBody.
 func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.Incarnation, first, last uint64) (
 	[][]byte, error) {
 	rng := store.Range{From: records.Body.Key(sinc, first), To: records.Body.Key(sinc, last+1)}
@@ -186,8 +186,8 @@ func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.In
 	return bodies, nil
 }
 
-// EachMessage visits the messages of an extent in order, superseded ones too, for an export: all but those of absent
-// runs, which are stored nowhere. It answers storage_damaged where one cannot be read.
+// EachMessage visits the messages of an extent in order, including superseded ones, for an export. It skips absent
+// runs, which are not stored. It returns storage_damaged if a message cannot be read.
 func (svc *Service) EachMessage(ctx context.Context, tenant string, x Extent, absent Runs,
 	visit func(*Header, *chat.Message) error) error {
 	for first, end := absent.Stretch(1); first <= x.Messages; first, end = absent.Stretch(first) {

@@ -20,24 +20,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Turn is what one run of an agent added, before it has its place in a session.
+// Turn is what one run of an agent added, before it is placed in a session.
 type Turn struct {
-	Agent, Delegation string // of the messages that do not name their own; may be empty
+	Agent, Delegation string // defaults for messages that do not name their own; may be empty
 	Messages          []chat.Parsed
-	// Continues is the turn that the messages are added to, which must be the newest that lives; 0: a turn of their own.
+	// Continues is the turn that the messages are added to, which must be the newest living one; 0 means a new turn.
 	Continues uint32
-	// Superseded says that a file tells of the turn as one that a rewind took back: its results may answer calls that
-	// others answer too.
+	// Superseded means that a file marks the turn as taken back by a rewind: its results may answer calls that other
+	// results answer, too.
 	Superseded bool
-	// Reminders are bound to messages, by their place among Messages.
+	// Reminders are bound to messages, by index in Messages.
 	Reminders map[int]reminder.Bound
-	headers   []Header // what the messages alone tell, as far as Measure came
-	known     []*known // by message, where they come from elements that were read; else nil
-	// said is what messages said that are kept in other words, by their place.
+	headers   []Header // the parts that depend only on the messages, as far as Measure came
+	known     []*known // by message, if they come from parsed elements; nil otherwise
+	// said holds hashes of the original messages, by index, for messages that are stored in other words.
 	said map[int]align.Hash
 }
 
-// Bytes is what the turn's messages take, without what is kept beside them.
+// Bytes returns the size of the turn's messages, without their metadata.
 func (t *Turn) Bytes() (n int64) {
 	for i := range t.Messages {
 		n += int64(len(t.Messages[i].Raw))
@@ -45,8 +45,8 @@ func (t *Turn) Bytes() (n int64) {
 	return n
 }
 
-// ParseFormat reads a format's name; empty is OpenAI's chat format, and flat text is for output only. It answers
-// invalid_value.
+// ParseFormat parses the name of a format. The empty name means OpenAI's chat format. Flat text is allowed only for
+// output. It returns invalid_value.
 func ParseFormat(name string, output bool) (chat.Format, error) {
 	if name == "" {
 		return chat.OpenAIChat, nil
@@ -59,20 +59,20 @@ func ParseFormat(name string, output bool) (chat.Format, error) {
 	return f, nil
 }
 
-// MaxPosted bounds how many messages or items are posted at once. That is more than a turn may store, because system
-// messages are not stored, and several items of OpenAI's Responses make one message. It is checked before they are
-// read, because each of them may be faulty.
+// MaxPosted is the maximum number of messages or items in one request. It is larger than what a turn may store, because
+// system messages are not stored and several items of OpenAI's Responses API can form one message. It is checked before
+// the messages are parsed, because each of them may produce an error.
 const MaxPosted = 16 << 10
 
-// ParseMessages reads posted messages, without those that are not stored. It answers invalid_messages, with every
-// faulty one by its index, and turn_too_large.
+// ParseMessages parses posted messages and drops those that are not stored. It returns invalid_messages, with all
+// faulty ones by index, and turn_too_large.
 func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
 	if len(in) > MaxPosted {
 		return nil, nil, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"at most %d messages or items may be posted at once, these are %d", MaxPosted, len(in))
 	}
 	parsed, skipped, bad := chat.ParsePosted(f, in)
-	// Package chat reads stored messages too, and older ones may have such names, so they are refused here.
+	// Package chat also reads stored messages, and older ones may have such names, so they are refused here.
 	for i := range parsed {
 		m := &parsed[i]
 		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
@@ -86,7 +86,7 @@ func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 	return parsed, skipped, Refusal(bad)
 }
 
-// Refusal is invalid_messages with a list of faults, and nil where there are none.
+// Refusal returns invalid_messages with a list of faults, or nil if there are none.
 func Refusal(bad []chat.FieldError) error {
 	if len(bad) == 0 {
 		return nil
@@ -102,9 +102,9 @@ func Refusal(bad []chat.FieldError) error {
 	return refusal
 }
 
-// WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, or as a part
-// that is added to a turn, and brings open up to date. It gives the headers of the turn's messages, and the lineage that the turn leads to from the one
-// before it. It answers invalid_messages where a result answers no call, and turn_too_large.
+// WriteTurn collects the records of a turn that follows an extent, which must be the whole session, or of a part that
+// is added to a turn. It updates open. It returns the headers of the turn's messages, and the session's lineage after
+// the turn. It returns invalid_messages if a result answers no call, and turn_too_large.
 func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Past, open *OpenCalls) (
 	[]Header, Lineage, error) {
 	headers, err := svc.NumberTurn(tx.Ctx, t, behind, open, tx.Now)
@@ -128,18 +128,19 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Pas
 	return headers, Lineage(binary.LittleEndian.Uint64(after.Sum(nil))), nil
 }
 
-// Lineage is a rolling hash of a session's turns: it names a history. Two states of one session with the same number of
-// turns have different lineages where the store went back in between and other turns were added. It is 0 before the
-// first turn.
+// Lineage is a rolling hash of a session's turns, which identifies a history. Two states of a session with the same
+// number of turns have different lineages if the store was restored to an earlier state in between and other turns were
+// added. It is 0 before the first turn.
 type Lineage uint64
 
-// Branch is the lineage of a history that leaves another one: behind a rewind, or in a copy.
+// Branch returns the lineage of a history that diverges from another one: after a rewind, or in a copy.
 func (l Lineage) Branch(by ...any) Lineage {
 	sum := sha256.Sum256(fmt.Append(l.append(nil), by...))
 	return Lineage(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// Past is what a session was before a turn: its lineage, and the tokens of its messages in each of project.Encodings.
+// Past is the state of a session before a turn: its lineage, and the tokens of its messages in each of
+// project.Encodings.
 type Past struct {
 	Lineage Lineage
 	Tokens  [2]uint64
@@ -153,8 +154,8 @@ func (p Past) append(dst []byte) []byte {
 
 func (l Lineage) append(dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(l)) }
 
-// NumberTurn makes the headers of a turn as the next one behind an extent: it numbers the messages, lets results answer
-// open calls, and counts tokens. It brings open up to date. It answers invalid_messages where a result answers no call.
+// NumberTurn makes the headers of a turn that follows an extent: it numbers the messages, matches results with open
+// calls, and counts tokens. It updates open. It returns invalid_messages if a result answers no call.
 func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open *OpenCalls, now time.Time) (
 	[]Header, error) {
 	if err := svc.Measure(ctx, t); err != nil {
@@ -199,8 +200,8 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 	return headers, Refusal(bad)
 }
 
-// Measure fills in what the turn's messages alone tell, once. Counting their tokens takes most of a turn's time, so it
-// is best done before anything is locked.
+// Measure computes, once, the parts of the headers that depend only on the turn's messages. Counting tokens takes most
+// of the time of a turn, so this is best done before anything is locked.
 func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 	if t.headers == nil {
 		t.headers = make([]Header, 0, len(t.Messages))
@@ -221,7 +222,7 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 	return nil
 }
 
-// measured is what the message at a place of a turn alone tells.
+// measured returns the parts of the header of a turn's message that depend only on the message.
 func (svc *Service) measured(ctx context.Context, t *Turn, at int) (Header, error) {
 	m := &t.Messages[at].Message
 	if t.known == nil {
@@ -243,7 +244,8 @@ func (svc *Service) measured(ctx context.Context, t *Turn, at int) (Header, erro
 	return h, err
 }
 
-// header is what a message alone tells. said is the hash of what it says; zero where clients do not have it.
+// header returns the parts of a message's header that depend only on the message. said is its hash as clients send it
+// again; zero if clients do not have it.
 func (svc *Service) header(ctx context.Context, m *chat.Message, said align.Hash) (Header, error) {
 	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)),
 		Calls: uint16(len(m.Calls)), Tags: m.Tags, Said: said}

@@ -8,40 +8,40 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Check follows the messages of one session through a store: all bodies, then all headers. It holds them against one
-// another; what they add up to is for the session's head to confirm.
+// Check verifies the messages of one session: all bodies, then all headers. It compares them with one another; the
+// caller compares the totals with the session's head.
 type Check struct {
 	Project, Incarnation ident.Incarnation // of the session
 	Session              string
 
-	// Superseded are the session's runs, Absent those of them of which nothing is stored.
+	// Superseded are the session's runs. Nothing is stored of those that are also in Absent.
 	Superseded, Absent Runs
 	// Changed says that turns in the middle were removed, so that later ones count tokens that are no longer there.
 	Changed bool
 
-	Last   uint64    // the message whose body came last
-	Turn   uint32    // the newest turn whose headers came
-	Placed uint64    // the message whose header came last
-	Tokens [2]uint64 // of those that live
-	// Lost says that a header record is damaged or missing. In place of its messages stands what comes behind it.
+	Last   uint64    // the message whose body was read last
+	Turn   uint32    // the newest turn whose headers were read
+	Placed uint64    // the message whose header was read last
+	Tokens [2]uint64 // of the living messages
+	// Lost means that a header record is damaged or missing.
 	Lost bool
-	// Calls are the numbers of calls of messages that make some. It is nil where nobody asks, or a header was lost.
+	// Calls is the number of calls of each message that makes some. It is nil if not needed, or if a header was lost.
 	Calls map[uint64]uint16
 
-	gap    bool       // the header record before is damaged
-	bodies []bodySeen // that could be read, ascending
-	next   int        // of bodies, to be held against the headers that come
+	gap    bool       // the previous header record is damaged
+	bodies []bodySeen // of the readable bodies, ascending
+	next   int        // index in bodies of the next one to compare with a header
 }
 
 // bodySeen is a message's number and the fingerprint of the header in its body.
 type bodySeen struct{ seq, print uint64 }
 
-// At is a record of the session.
+// At returns the subject of a finding about a record of the session.
 func (c *Check) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
 	return s.At(kind, key).Of(c.Project, c.Session)
 }
 
-// Body holds a message's body against its place.
+// Body checks that a message's body follows the previous one.
 func (c *Check) Body(s *verify.Space, it store.Item) {
 	_, seq, _ := records.Body.Split(it.Key)
 	if next, _ := c.Absent.Stretch(c.Last + 1); seq > next {
@@ -51,7 +51,7 @@ func (c *Check) Body(s *verify.Space, it store.Item) {
 	}
 	c.Last = seq
 	if it.Damaged {
-		return // told already
+		return // reported already
 	}
 	h, m, err := ParseBody(it.Value)
 	switch {
@@ -70,15 +70,14 @@ func headerPrint(s *verify.Space, h *Header) uint64 {
 	return verify.Fingerprint(s, string(appendHeaders(nil, []Header{*h})))
 }
 
-// Headers holds the headers of a turn, or of a part that was added to it, against those before them and against the
-// bodies.
+// Headers compares the headers of a turn, or of a part added to a turn, with those before them and with the bodies.
 func (c *Check) Headers(s *verify.Space, it store.Item) {
 	_, first, _ := records.Headers.Split(it.Key)
 	if first == 0 {
 		s.Malformed("messages are numbered from 1")
 		return
 	}
-	gap := c.gap // the record before is damaged: nobody knows how many messages it has
+	gap := c.gap // the previous record is damaged, so its number of messages is unknown
 	c.gap = false
 	if next, _ := c.Absent.Stretch(c.Placed + 1); first > next && !gap {
 		missing := c.At(s, records.Headers, records.Headers.Key(c.Incarnation, next))
@@ -104,7 +103,7 @@ func (c *Check) Headers(s *verify.Space, it store.Item) {
 	}
 }
 
-// turn holds the turn of the headers at hand against those before it. Behind a gap it may be any.
+// turn checks that the turn of the current headers follows the previous one. After a gap it may be any turn.
 func (c *Check) turn(s *verify.Space, turn uint32, gap bool) {
 	switch next := c.nextTurn(); {
 	case turn > c.Turn && turn != next && !gap:
@@ -115,7 +114,7 @@ func (c *Check) turn(s *verify.Space, turn uint32, gap bool) {
 	c.Turn = max(c.Turn, turn)
 }
 
-// nextTurn is the number that comes behind the turns so far and those of which nothing is stored.
+// nextTurn returns the number that follows the turns read so far, skipping turns of which nothing is stored.
 func (c *Check) nextTurn() uint32 {
 	next := c.Turn + 1
 	for _, r := range c.Absent {
@@ -126,15 +125,15 @@ func (c *Check) nextTurn() uint32 {
 	return next
 }
 
-// End is how far the session goes by its records: its last turn and its last messages by bodies and by headers. What is
-// stored nowhere counts.
+// End returns where the session ends according to its records: its last turn, and its last message by bodies and by
+// headers. Messages that are known not to be stored count.
 func (c *Check) End() (turns uint32, bodies, headers uint64) {
 	bodies, _ = c.Absent.Stretch(c.Last + 1)
 	headers, _ = c.Absent.Stretch(c.Placed + 1)
 	return c.nextTurn() - 1, bodies - 1, headers - 1
 }
 
-// place holds a header of the turn at hand against its place and against its body.
+// place checks a header of the current turn against its position and its body.
 func (c *Check) place(s *verify.Space, h *Header, seq uint64, turn uint32) {
 	c.Placed = seq
 	superseded := c.Superseded.Message(seq)
@@ -158,7 +157,7 @@ func (c *Check) place(s *verify.Space, h *Header, seq uint64, turn uint32) {
 	}
 }
 
-// fits tells whether a header is the one in the message's body, as far as that could be read.
+// fits reports whether a header equals the one in the message's body, if the body was readable.
 func (c *Check) fits(s *verify.Space, h *Header) bool {
 	for c.next < len(c.bodies) && c.bodies[c.next].seq < h.Seq {
 		c.next++

@@ -201,3 +201,21 @@ func FuzzRead(f *testing.F) {
 		})
 	})
 }
+
+// A backup of another layout of records is refused before anything is restored, with what to do.
+func TestAnotherLayout(t *testing.T) {
+	var file bytes.Buffer
+	another := made
+	another.Layout = store.Layout + 1
+	if _, err := backup.Write(t.Context(), &file, filled(t, 3), another); err != nil {
+		t.Fatal(err)
+	}
+	into := store.Seal(memstore.New())
+	_, err := backup.Restore(t.Context(), into, &file)
+	if refused, ok := errors.AsType[*store.LayoutError](err); !ok || refused.Layout != another.Layout {
+		t.Errorf("restored: %v", err)
+	}
+	if n := len(dump(t, into)); n > 0 {
+		t.Errorf("%d records of it are restored", n)
+	}
+}

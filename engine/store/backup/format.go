@@ -3,7 +3,7 @@
 // A file is magic, then one zstd stream of entries. An entry is one byte for its kind and what follows it; strings and
 // numbers are uvarints, strings with their length in front:
 //
-//	H version created-unix-ms writer      once, first
+//	H version layout created-unix-ms writer  once, first
 //	T tenant                              the records behind it are this tenant's
 //	R key value                           a record
 //	D key                                 a record whose value failed its checksum: there is only its key
@@ -22,7 +22,7 @@ import (
 // magic begins every file, of whatever version.
 const magic = "MNEME\x00BK"
 
-const formatVersion = 1
+const formatVersion = 2
 
 const (
 	kindHeader  = 'H'
@@ -36,6 +36,7 @@ const (
 type Header struct {
 	CreatedAt time.Time
 	Writer    string // the version of Mneme that wrote it
+	Layout    int    // of the stored records, see store.Layout
 }
 
 // Summary counts what a file holds.

@@ -119,8 +119,20 @@ func (r *reader) header() error {
 	if err != nil {
 		return err
 	}
+	if version == 1 { // which named no layout
+		r.final = &store.LayoutError{What: "the backup"}
+		return r.final
+	}
 	if version != formatVersion {
 		r.final = fmt.Errorf("the backup is of format %d; this program reads format %d", version, formatVersion)
+		return r.final
+	}
+	layout, err := r.number()
+	if err != nil {
+		return err
+	}
+	if layout != store.Layout {
+		r.final = &store.LayoutError{What: "the backup", Layout: int(layout)}
 		return r.final
 	}
 	at, err := r.number()
@@ -128,7 +140,7 @@ func (r *reader) header() error {
 		return err
 	}
 	writer, err := r.bytes(nil, maxText)
-	r.total.Header = Header{CreatedAt: time.UnixMilli(int64(at)).UTC(), Writer: string(writer)}
+	r.total.Header = Header{CreatedAt: time.UnixMilli(int64(at)).UTC(), Writer: string(writer), Layout: int(layout)}
 	return err
 }
 

@@ -53,6 +53,7 @@ func (w *writer) header(h Header) error {
 		return fmt.Errorf("a version of %d bytes", len(h.Writer))
 	}
 	b := binary.AppendUvarint([]byte{kindHeader}, formatVersion)
+	b = binary.AppendUvarint(b, uint64(h.Layout))
 	b = binary.AppendUvarint(b, uint64(max(0, h.CreatedAt.UnixMilli())))
 	return w.write(appendString(b, h.Writer))
 }
@@ -99,5 +100,6 @@ func appendString[S string | []byte](dst []byte, s S) []byte {
 
 // Created is the header of a file that is begun now.
 func Created(now time.Time, writer string) Header {
-	return Header{CreatedAt: now.UTC().Truncate(time.Millisecond), Writer: writer[:min(len(writer), maxText)]}
+	return Header{CreatedAt: now.UTC().Truncate(time.Millisecond), Writer: writer[:min(len(writer), maxText)],
+		Layout: store.Layout}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 // DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
@@ -51,9 +50,11 @@ type Options struct {
 	Memory int64
 	// Uncompressed keeps tables as they are, which makes what is in them visible to whoever looks into the files.
 	Uncompressed bool
-	// Repair lets commits be written though acknowledged ones are lost, which whoever opens the folder so must have
-	// dealt with by the time of Repaired.
+	// Repair makes the manifest of a refused database again where that loses nothing, and accepts commits though
+	// acknowledged ones are lost. The caller deals with what is lost before it calls Repaired.
 	Repair bool
+	// Traces are names in Dir of files that are there only if a store was, too.
+	Traces []string
 	// Now is the time that goes with findings; nil asks the system.
 	Now func() time.Time
 	// Logger takes what Badger and the store have to say; nil discards it.
@@ -103,58 +104,175 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	if s.ledger, err = openLedger(o.Dir, o.Now, o.Logger); err != nil {
 		return nil, fmt.Errorf("reading what was found damaged: %w", err)
 	}
+	if err := checkOwner(o.Dir); err != nil {
+		return nil, err
+	}
+	parts := [2]badger.Options{tuned(o.main()), tuned(o.loose())}
+	found, made, err := s.examine(parts, o)
+	if err != nil {
+		return nil, err
+	}
 	opened := make(chan struct{})
-	if s.main, err = s.openDatabase(tuned(o.main()), o, space, opened); err != nil {
+	if s.main, err = s.openDatabase(found[0], nil, o, space, opened); err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	s.loose, err = s.openDatabase(tuned(o.loose()), o, space, opened)
+	s.loose, err = s.openDatabase(found[1], s.main, o, space, opened)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), s.main.close())
 	}
-	if err := syncFolder(o.Dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("syncing the data folder: %w", err), s.main.close(), s.loose.close())
+	if err := s.finishOpening(o, made); err != nil {
+		return nil, errors.Join(err, s.loose.close(), s.main.close())
 	}
 	if !o.Repair {
 		s.main.damage = s.ledger.lost()
 		s.main.doubtful, s.loose.doubtful = s.ledger.spans("main"), s.ledger.spans("loose")
 	}
 	close(opened)
-	if !direct.Known() {
-		o.Logger.Warn("this program was built with a Badger that is not known here, so commits take longer")
-	}
 	return s, nil
 }
 
-// openDatabase looks for damage, opens a database and starts its committer. Tables that are not read yet are read once
-// the store is opened.
-func (s *Store) openDatabase(b badger.Options, o Options, sp space, opened <-chan struct{}) (*database, error) {
-	found, err := examine(b, s.ledger, !o.Repair && len(s.ledger.list) == 0)
+// examine makes all checks of both databases, which are closed, and then corrects what can be corrected. made says that
+// the store was opened before.
+func (s *Store) examine(parts [2]badger.Options, o Options) (found [2]*checkup, made bool, err error) {
+	identity, err := checkIdentity(o.Dir)
+	if err != nil {
+		return found, false, err
+	}
+	made = identity != nil
+	var locks []*os.File
+	defer func() {
+		// Badger takes these locks itself when it opens the folders, so they must be free then.
+		for _, lock := range locks {
+			_ = lock.Close()
+		}
+	}()
+	for _, b := range parts {
+		lock, err := lockFolder(b.Dir)
+		switch {
+		case err == nil:
+			locks = append(locks, lock)
+		case !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrNotExist):
+			return found, false, err
+		}
+	}
+	if !made {
+		if err := checkTraces(o); err != nil {
+			return found, false, err
+		}
+	}
+	for i, b := range parts {
+		found[i], err = inspect(b, s.ledger, o.Logger, made)
+		if _, refused := errors.AsType[*RefusedError](err); refused && o.Repair {
+			if err = found[i].rebuild(err); err == nil {
+				found[i], err = inspect(b, s.ledger, o.Logger, made)
+			}
+		}
+		if err != nil {
+			return found, false, err
+		}
+	}
+	if !made {
+		if err := begin(o.Dir); err != nil {
+			return found, false, err
+		}
+	}
+	later := !o.Repair && len(s.ledger.list) == 0
+	for _, c := range found {
+		if err := c.correct(later); err != nil {
+			return found, false, err
+		}
+	}
+	return found, made, nil
+}
+
+// checkTraces refuses a folder without a store in which a store has left something.
+func checkTraces(o Options) error {
+	if exists(filepath.Join(o.Dir, beginningName)) || Exists(o.Dir) {
+		return nil
+	}
+	for _, name := range append([]string{filepath.Join("loose", badger.ManifestFilename)}, o.Traces...) {
+		if exists(filepath.Join(o.Dir, name)) {
+			return &RefusedError{File: "main", What: fmt.Sprintf("the database is missing beside %s", name),
+				Remedy: fmt.Sprintf("restore a backup, or remove %s to begin with an empty store", name)}
+		}
+	}
+	return nil
+}
+
+// finishOpening holds the databases against each other, and gives a new store its identity.
+func (s *Store) finishOpening(o Options, made bool) error {
+	if err := s.compareDatabases(); err != nil {
+		return err
+	}
+	if !made {
+		if _, err := identify(o.Dir, o.Now()); err != nil {
+			return fmt.Errorf("writing what the folder is: %w", err)
+		}
+	}
+	if err := syncFolder(o.Dir); err != nil {
+		return fmt.Errorf("syncing the data folder: %w", err)
+	}
+	return nil
+}
+
+// compareDatabases refuses a loose database that knows commits of main which main has not: they were copied at different
+// times. What main is known to have lost is told already.
+func (s *Store) compareDatabases() error {
+	if s.ledger.lost() != nil {
+		return nil
+	}
+	seen, err := s.loose.mainSeen()
+	if err != nil {
+		return err
+	}
+	if newest := s.main.snapshots.current(); seen > newest {
+		return &RefusedError{File: "loose", What: fmt.Sprintf("it is newer than main, which ends with commit %d, while "+
+			"loose knows of commit %d: the folder was copied while a server ran, or main was set back", newest, seen),
+			Remedy: "copy the folder while no server runs, or restore a backup"}
+	}
+	return nil
+}
+
+// openDatabase opens a database that passed its checks and starts its committer. main is nil for the main database.
+// Tables that were not read yet are read once the store is opened.
+func (s *Store) openDatabase(c *checkup, main *database, o Options, sp space, opened <-chan struct{}) (*database, error) {
+	db, err := openBadger(c.o, o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openBadger(b, o.Logger)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.compare(db.MaxVersion()); err != nil {
+	if err := c.compare(db.MaxVersion()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	d, err := newDatabase(db, o.cache(valuesSize), s.failure, sp)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if main != nil {
+		d.main = main.snapshots
+	}
+	d.lister = &lister{o: db.Opts(), log: o.Logger}
+	if err := d.lister.update(); err != nil {
+		return nil, errors.Join(err, d.log.close(), d.committed.file.Close(), db.Close())
+	}
 	go d.run()
 	var reading context.Context
 	reading, d.closing = context.WithCancel(context.Background())
-	go func() { d.read <- d.readLater(reading, opened, found.unread) }()
+	go func() { d.read <- d.readLater(reading, opened, c.unread) }()
+	go func() {
+		defer close(d.listed)
+		d.lister.run(reading)
+	}()
 	return d, nil
 }
 
 // Findings are the damages of files that were found since the folder was repaired last.
 func (s *Store) Findings() []Finding { return slices.Clone(s.ledger.list) }
 
-// Repaired says that the findings have been dealt with: they are put aside, and commits are taken again.
+// Repaired says that the findings have been dealt with: they are put aside, and commits are accepted again.
 func (s *Store) Repaired() error {
+	if _, err := s.loose.rotate(); err != nil { // so that its newest commit names what main holds now
+		return err
+	}
 	for _, d := range []*database{s.main, s.loose} {
 		if err := d.committed.write(d.snapshots.current()); err != nil {
 			return err
@@ -185,9 +303,12 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }
 
-// Failed is nil while commits are taken. After one without a known outcome it wraps store.ErrFailed with the cause,
-// which is for the operator: it may name files. Where files are damaged it is store.ErrDamaged.
-func (s *Store) Failed() error { return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged()) }
+// Failed returns nil while commits are accepted. After a commit of unknown outcome it wraps store.ErrFailed with the
+// cause, which is for the operator because it may name files. If files are damaged it is store.ErrDamaged, and if no file
+// descriptor is left, store.ErrNoDescriptors.
+func (s *Store) Failed() error {
+	return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged(), s.main.log.spares.err(), s.loose.log.spares.err())
+}
 
 // Close implements store.Store.
 func (s *Store) Close() error {
@@ -220,9 +341,6 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 	// Badger's errors hide their cause from errors.Is.
 	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") {
 		return nil, ErrLocked
-	}
-	if err == nil {
-		leaveValueLog(db)
 	}
 	return db, err
 }

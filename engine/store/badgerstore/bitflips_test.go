@@ -40,25 +40,14 @@ func flipFolders(t *testing.T) (closed, killed string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := func(from, to int) {
-		for n := from; n < to; n++ {
-			for _, sort := range []string{"k", "z"} {
-				var b store.Batch
-				for i := n * flipPairs; i < (n+1)*flipPairs; i++ {
-					b.Put = append(b.Put, store.Pair{Key: damageKey(sort, i), Value: []byte(damageValue(i))})
-				}
-				mustCommit(t, store.Seal(s), b)
-			}
-		}
-	}
-	fill(0, flipCommits/2)
+	fillFlips(t, s, 0, flipCommits/2)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if s, err = openSmall(running); err != nil {
 		t.Fatal(err)
 	}
-	fill(flipCommits/2, flipCommits)
+	fillFlips(t, s, flipCommits/2, flipCommits)
 	killed = t.TempDir()
 	if err := os.CopyFS(killed, os.DirFS(running)); err != nil {
 		t.Fatal(err)
@@ -67,6 +56,20 @@ func flipFolders(t *testing.T) (closed, killed string) {
 		t.Fatal(err)
 	}
 	return running, killed
+}
+
+// fillFlips makes the commits of a range.
+func fillFlips(t *testing.T, s *Store, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		for _, sort := range []string{"k", "z"} {
+			var b store.Batch
+			for i := n * flipPairs; i < (n+1)*flipPairs; i++ {
+				b.Put = append(b.Put, store.Pair{Key: damageKey(sort, i), Value: []byte(damageValue(i))})
+			}
+			mustCommit(t, store.Seal(s), b)
+		}
+	}
 }
 
 // flipClass names the sort of byte at a place of a file.
@@ -188,10 +191,8 @@ func flipOnce(t *testing.T, healthy, name string, data []byte, at, bit int) stri
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	for _, part := range []string{"main", "loose"} {
-		if err := copyFolder(filepath.Join(healthy, part), filepath.Join(dir, part)); err != nil {
-			t.Fatal(err)
-		}
+	if err := copyStore(healthy, dir); err != nil {
+		t.Fatal(err)
 	}
 	flipped := bytes.Clone(data)
 	flipped[at] ^= 1 << bit

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,12 +15,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// Badger writes all its files but the manifest through shared memory maps of files that it has only made long. The
-// kernel looks for a block when a page is first written, and where the disk is full it then ends the process: SIGBUS,
-// also in goroutines of Badger's, which nothing can recover. So a file gets its blocks when it is mapped, where a log
-// on a full disk is an error that Badger hands on, and a table waits for room. Badger offers no place for that, but all
-// its maps are made by a function that golang.org/x/sys/unix keeps in a variable. Badger imports it, so that it is
-// there before this package begins.
+// Badger writes all its files but the manifest through shared memory maps of files that it has only made long. The kernel
+// allocates a block when a page is first written. If the disk is full then, it ends the process with SIGBUS, also in
+// Badger's own goroutines, where nothing can recover. So a file gets its blocks before it is mapped. A log on a full disk
+// is then an error that Badger returns, and a table waits for room.
+//
+// A map of a log is also advised to be accessed at random. Otherwise read-ahead makes the kernel cache the log in large
+// folios, and each sync writes whole folios: 27 KB and more for a turn of 2 KB.
+//
+// Badger offers no place for either, but all its maps are made by a function that golang.org/x/sys/unix keeps in a
+// variable. Badger imports that package, so it is initialised before this one.
 
 // mapper is the head of the variable of that name in golang.org/x/sys/unix. TestMapsHaveBlocks fails when it is no
 // longer there.
@@ -35,14 +40,41 @@ var mapper *struct {
 func init() {
 	mmap := mapper.mmap
 	mapper.mmap = func(addr, length uintptr, prot, flags, fd int, offset int64) (uintptr, error) {
-		if prot&syscall.PROT_WRITE != 0 && flags&syscall.MAP_SHARED != 0 && fd >= 0 {
-			if err := backMap(fd, offset, int64(length)); err != nil {
-				return 0, err
-			}
+		if prot&syscall.PROT_WRITE == 0 || flags&syscall.MAP_SHARED == 0 || fd < 0 {
+			return mmap(addr, length, prot, flags, fd, offset)
 		}
-		return mmap(addr, length, prot, flags, fd, offset)
+		kind := filepath.Ext(fileName(fd))
+		if err := backMap(fd, kind, offset, int64(length)); err != nil {
+			return 0, err
+		}
+		at, err := mmap(addr, length, prot, flags, fd, offset)
+		if err == nil && kind == wal.Extension {
+			adviseRandom(at, length)
+		}
+		return at, err
 	}
 }
+
+// fileName names the file of a descriptor, or is empty.
+func fileName(fd int) string {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// adviseRandom advises a map. Without the advice all works as well, but writes more.
+func adviseRandom(at, length uintptr) {
+	_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, at, length, syscall.MADV_RANDOM)
+	if errno != 0 {
+		adviceFailed.Do(func() {
+			slog.Warn("the log cannot be advised for random access, so commits write more to the disk", "error", errno)
+		})
+	}
+}
+
+var adviceFailed sync.Once
 
 // starved counts the maps that found no blocks.
 var starved atomic.Int64
@@ -51,13 +83,9 @@ var starved atomic.Int64
 // compaction loses that error, and then removes the tables that it was to merge.
 const starvedPause = time.Second
 
-// backMap gives a file that is about to be mapped its blocks. A log gets its first ones only: see logBlocks.
-func backMap(fd int, offset, length int64) error {
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil {
-		name = ""
-	}
-	if filepath.Ext(name) == wal.Extension {
+// backMap gives a file of some kind that is about to be mapped its blocks. A log gets only its first ones: see logBlocks.
+func backMap(fd int, kind string, offset, length int64) error {
+	if kind == wal.Extension {
 		length = min(length, logChunk)
 	}
 	var info syscall.Stat_t
@@ -65,14 +93,15 @@ func backMap(fd int, offset, length int64) error {
 		return err // An old file is left as it is.
 	}
 	for {
-		if err = allocate(fd, 0, offset, length); errors.Is(err, syscall.EOPNOTSUPP) {
+		err := allocate(fd, 0, offset, length)
+		if errors.Is(err, syscall.EOPNOTSUPP) {
 			err = fill(fd, offset, length)
 		}
 		if !errors.Is(err, syscall.ENOSPC) {
 			return err
 		}
 		starved.Add(1)
-		if filepath.Ext(name) != ".sst" {
+		if kind != ".sst" {
 			return err
 		}
 		time.Sleep(starvedPause)

@@ -50,11 +50,11 @@ func markOf(dir string, ids []uint64) ([]byte, error) {
 // markClean leaves the mark of a database that was closed in good order. Where the file system does not tell enough of
 // files, there is none.
 func markClean(o badger.Options) error {
-	ids, _, err := tablesOf(o)
-	if err != nil {
+	m, err := readManifest(o)
+	if err != nil || m == nil {
 		return err
 	}
-	mark, err := markOf(o.Dir, ids)
+	mark, err := markOf(o.Dir, m.ids())
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

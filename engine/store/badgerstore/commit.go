@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/cache"
-	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 // queueLength bounds the batches that wait while another is committed; further callers wait to queue.
@@ -41,13 +39,15 @@ type database struct {
 	stopped   chan struct{}
 	closing   context.CancelFunc // ends readLater
 	read      chan bool          // what readLater tells
+	lister    *lister
+	listed    chan struct{} // the lister has ended
+	main      *snapshots    // of the main database; nil: this is it
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
-	group   []*request     // of the transaction, while writing is held
-	written []store.Batch  // what of it is in the transaction
-	entries direct.Entries // of the transaction
-	// apply commits entries at a version. It is their Commit, except where a test holds it up or lets it fail.
-	apply func(*direct.Entries, uint64) error
+	group   []*request    // of the transaction, while writing is held
+	written []store.Batch // what of it is in the transaction
+	// apply commits a transaction at a version. Tests replace it to delay a commit or to make it fail.
+	apply func(txn *badger.Txn, version uint64) error
 }
 
 func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database, err error) {
@@ -76,7 +76,8 @@ func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database,
 		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
-		apply:     func(e *direct.Entries, version uint64) error { return e.Commit(db, version) },
+		listed:    make(chan struct{}),
+		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
 	}, nil
 }
 
@@ -85,8 +86,12 @@ func (d *database) close() error {
 	d.closing()
 	close(d.queued)
 	<-d.stopped
+	<-d.listed
 	sound := <-d.read && d.damaged() == nil && d.failure.Err() == nil
-	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil || !sound {
+	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil {
+		return err
+	}
+	if err := d.lister.update(); err != nil || !sound {
 		return err
 	}
 	return markClean(d.db.Opts())
@@ -181,13 +186,12 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		logged += r.logged()
 	}
 	room := d.space.roomFor(size)
-	if err := d.log.ready(logged + ownLogged); err != nil {
+	if err := d.log.ready(logged+ownLogged, d.log.rotates()); err != nil {
 		return all(err)
 	}
 	version := d.snapshots.current()
-	txn := d.db.NewTransactionAt(version, len(group) > 1) // For preconditions alone: it is not committed.
+	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()
-	defer d.entries.Reset()
 	writes, written := int64(0), d.written[:0]
 	defer func() {
 		clear(written)
@@ -205,12 +209,9 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		if outcomes[i] = check(txn, r.batch.Expect); outcomes[i] != nil {
 			continue
 		}
-		if i < len(group)-1 { // Those that follow see what this one writes.
-			if err := write(txn, r.batch); err != nil {
-				return all(err)
-			}
+		if err := write(txn, r.batch); err != nil { // The preconditions of later batches see these writes.
+			return all(err)
 		}
-		d.entries.Add(r.batch, version+1)
 		writes += r.writes()
 		written = append(written, r.batch)
 	}
@@ -220,7 +221,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
-	if err := d.applyNext(version, logged, writes, written); err != nil {
+	if err := d.applyNext(txn, version, logged, writes, written); err != nil {
 		return all(err)
 	}
 	return outcomes
@@ -232,10 +233,12 @@ const (
 	ownWrites = 2
 )
 
-// applyNext commits the entries as the transaction after a version, and notes that it did. They are those of the batches,
-// and take at most so many bytes of the log. Where that fails, or Badger panics, nothing more is written: a part of the
-// transaction may be in the log.
-func (d *database) applyNext(version uint64, logged, writes int64, written []store.Batch) (err error) {
+// applyNext commits a transaction, which holds the written batches and takes at most logged bytes of the log, as the one
+// after version. If that fails, or Badger panics, the database accepts no more commits: a part of the transaction may be
+// in the log.
+func (d *database) applyNext(
+	txn *badger.Txn, version uint64, logged, writes int64, written []store.Batch,
+) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			cause, ok := p.(error)
@@ -249,8 +252,13 @@ func (d *database) applyNext(version uint64, logged, writes int64, written []sto
 			err = store.ErrFailed
 		}
 	}()
-	d.entries.Put(commitMark, binary.BigEndian.AppendUint64(nil, version), version+1)
-	if err := d.apply(&d.entries, version+1); err != nil {
+	if err := txn.Set(commitMark, d.mark(version)); err != nil {
+		return err
+	}
+	if d.log.rotates() {
+		d.log.spares.release() // which ready takes again before the next commit that may rotate
+	}
+	if err := d.apply(txn, version+1); err != nil {
 		return err
 	}
 	if err := d.committed.write(version + 1); err != nil {

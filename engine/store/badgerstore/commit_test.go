@@ -7,8 +7,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 func pair(key, value string) store.Batch {
@@ -42,11 +43,11 @@ type gate struct {
 func hold(d *database) *gate {
 	g := &gate{arrived: make(chan struct{}), through: make(chan struct{})}
 	apply := d.apply
-	d.apply = func(e *direct.Entries, version uint64) error {
+	d.apply = func(txn *badger.Txn, version uint64) error {
 		g.arrived <- struct{}{}
 		<-g.through
 		g.passed++
-		return apply(e, version)
+		return apply(txn, version)
 	}
 	return g
 }
@@ -192,15 +193,15 @@ func TestReadDoesNotWait(t *testing.T) {
 // TestFailStop lets a commit fail: nothing is written any more, in either database, and reads go on.
 func TestFailStop(t *testing.T) {
 	cause := errors.New("input/output error")
-	for name, fails := range map[string]func(*direct.Entries, uint64) error{
-		"error": func(*direct.Entries, uint64) error { return cause },
-		"panic": func(*direct.Entries, uint64) error { panic(cause) },
+	for name, fails := range map[string]func(*badger.Txn, uint64) error{
+		"error": func(*badger.Txn, uint64) error { return cause },
+		"panic": func(*badger.Txn, uint64) error { panic(cause) },
 	} {
 		t.Run(name, func(t *testing.T) { failStop(t, fails, cause) })
 	}
 }
 
-func failStop(t *testing.T, fails func(*direct.Entries, uint64) error, cause error) {
+func failStop(t *testing.T, fails func(*badger.Txn, uint64) error, cause error) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	mustCommit(t, s, pair("k", "1"))

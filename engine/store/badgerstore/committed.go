@@ -7,13 +7,45 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// commitMark is a key that no tenant has, see lengthBase. Each commit writes it, with the version of the commit before
-// as its value, so that a missing commit is noticed.
+// commitMark is a key that no tenant has, see lengthBase. Each commit writes it. Its value is the version of the commit
+// before, so that a missing commit is noticed, and in the loose database also the newest version of the main one, so that
+// copies of both that do not belong together are.
 var commitMark = []byte{lengthBase - 1, 'c', 'o', 'm', 'm', 'i', 't'}
+
+func (d *database) mark(version uint64) []byte {
+	mark := binary.BigEndian.AppendUint64(nil, version)
+	if d.main != nil {
+		mark = binary.BigEndian.AppendUint64(mark, d.main.current())
+	}
+	return mark
+}
+
+// mainSeen is the version of the main database that the newest commit of the loose one names; 0: it names none.
+func (d *database) mainSeen() (version uint64, err error) {
+	defer recoverDamage(&err)
+	txn := d.db.NewTransactionAt(d.snapshots.current(), false)
+	defer txn.Discard()
+	item, err := txn.Get(commitMark)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, errUnreadable
+	}
+	err = item.Value(func(v []byte) error {
+		if len(v) >= 16 {
+			version = binary.BigEndian.Uint64(v[8:])
+		}
+		return nil
+	})
+	return version, err
+}
 
 // committedName is a file beside Badger's. It holds the version of the newest commit that was acknowledged. It is
 // written after each and not synced, so it tells more than the log only where the log lost something.

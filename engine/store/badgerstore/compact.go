@@ -8,13 +8,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// flushMark is a key that no tenant has, see lengthBase. Badger flushes its memtables when it is told to drop a prefix
-// that is in use, and offers no other way.
-var flushMark = []byte{lengthBase - 1, 'f', 'l', 'u', 's', 'h'}
-
-// Compact rewrites the files of one sort of keys so that they hold nothing that was deleted or overwritten before the
-// call and that no running read needs. Writes wait while memory is flushed, up to a second or so; the rest runs beside
-// them. It needs about as much free space as these files take.
+// Compact rewrites the files of the loose or of the synced keys so that they hold nothing that was deleted or overwritten
+// before the call. Reads and writes go on beside it, but it waits for reads that began before it, up to a minute. It
+// needs about as much free space as these files take. After an error, files are as valid as before, and may still hold
+// what was deleted.
 func (s *Store) Compact(ctx context.Context, loose bool) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -30,7 +27,7 @@ func (s *Store) Compact(ctx context.Context, loose bool) error {
 	if err := s.database(loose).damaged(); err != nil {
 		return err
 	}
-	if err := s.database(loose).compact(); err != nil {
+	if err := s.database(loose).compact(ctx); err != nil {
 		return fmt.Errorf("compacting: %w", err)
 	}
 	return nil
@@ -44,36 +41,28 @@ func (s *Store) Room() error {
 	return s.main.space.last.write
 }
 
-func (d *database) compact() (err error) {
+func (d *database) compact(ctx context.Context) (err error) {
 	defer recoverDamage(&err)
 	lsm, _ := d.db.Size()
 	if free, err := d.space.free(); err != nil || free < d.space.reserve+uint64(lsm) {
 		return errors.Join(store.ErrNoSpace, err)
 	}
-	if err := d.flush(); err != nil {
-		return err
+	// Flatten leaves the tables of level 0 alone while all data is there, until they are as many as make Badger compact
+	// the level by itself. Each rotation adds one.
+	for range d.db.Opts().NumLevelZeroTables + 2 {
+		flushing, err := d.rotate()
+		if err != nil {
+			return err
+		}
+		if err := flushed(ctx, flushing); err != nil {
+			return err
+		}
+		if err := d.db.Flatten(2); err != nil {
+			return err
+		}
+		if d.db.Levels()[0].NumTables == 0 {
+			return nil
+		}
 	}
-	return d.db.Flatten(2)
-}
-
-// flush writes what is in memory, and with it in the write-ahead log, to tables.
-func (d *database) flush() error {
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	if err := d.log.ready(2 * ownLogged); err != nil {
-		return err
-	}
-	version := d.snapshots.current()
-	defer d.entries.Reset()
-	d.entries.Put(flushMark, nil, version+1)
-	if err := d.applyNext(version, ownLogged, 1, nil); err != nil {
-		return err
-	}
-	if err := d.log.ready(0); err != nil { // The commit may have begun the next log, and so does what follows.
-		return err
-	}
-	if err := d.db.DropPrefix(flushMark); err != nil {
-		return err
-	}
-	return d.log.look()
+	return errors.New("tables are left on level 0")
 }

@@ -27,20 +27,23 @@ type Copy struct {
 // one: files that never change are linked, others copied, into a new folder beside, which Close removes. Until then no
 // other process can open the folder. ErrLocked says that one has.
 func OpenCopy(o Options) (_ *Copy, err error) {
+	if !Exists(o.Dir) {
+		return nil, ErrNoStore
+	}
+	if err := checkOwner(o.Dir); err != nil {
+		return nil, err
+	}
 	c := &Copy{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.release())
 		}
 	}()
-	for _, part := range [...]string{"main", "loose"} {
-		from := filepath.Join(o.Dir, part)
-		if _, err := os.Stat(filepath.Join(from, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
-			return nil, ErrNoStore
-		} else if err != nil {
-			return nil, err
+	for _, part := range databases {
+		lock, err := lockFolder(filepath.Join(o.Dir, part))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, refuse(part, "the folder is missing")
 		}
-		lock, err := lockFolder(from)
 		if err != nil {
 			return nil, err
 		}
@@ -49,10 +52,8 @@ func OpenCopy(o Options) (_ *Copy, err error) {
 	if c.scratch, err = scratchFolder(o.Dir); err != nil {
 		return nil, err
 	}
-	for _, part := range [...]string{"main", "loose"} {
-		if err := copyFolder(filepath.Join(o.Dir, part), filepath.Join(c.scratch, part)); err != nil {
-			return nil, fmt.Errorf("copying what the store has open: %w", err)
-		}
+	if err := copyStore(o.Dir, c.scratch); err != nil {
+		return nil, fmt.Errorf("copying what the store has open: %w", err)
 	}
 	if list := filepath.Join(damagedFolder, findingsName); copyable(filepath.Join(o.Dir, list)) {
 		if err := os.Mkdir(filepath.Join(c.scratch, damagedFolder), 0o700); err != nil {
@@ -102,6 +103,24 @@ func scratchFolder(dir string) (string, error) {
 func copyable(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// copyStore copies what says what a folder is, and both databases.
+func copyStore(from, to string) error {
+	for _, name := range [...]string{identityName, beginningName} {
+		if !exists(filepath.Join(from, name)) {
+			continue
+		}
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	for _, part := range databases {
+		if err := copyFolder(filepath.Join(from, part), filepath.Join(to, part)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyFolder(from, to string) error {
@@ -161,6 +180,3 @@ func copyFile(from, to string) (err error) {
 		}
 	}
 }
-
-// Exists tells whether a folder holds a store.
-func Exists(dir string) bool { return copyable(filepath.Join(dir, "main", badger.ManifestFilename)) }

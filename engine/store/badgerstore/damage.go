@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
@@ -145,100 +143,6 @@ func (l *ledger) close() error {
 	l.list = nil
 	return syncFolder(l.dir)
 }
-
-// checkup is what is found out about a database before Badger opens it.
-type checkup struct {
-	database  string
-	dir       string
-	ledger    *ledger
-	committed committed
-	last      uint64   // the newest commit in the logs, 0 where there is none
-	torn      []string // logs with a torn end that were set aside
-	unread    []tableFile
-}
-
-// examine reads the files of a database that is closed, corrects what can be corrected, and takes out what cannot. later
-// allows it to leave tables for readLater.
-func examine(o badger.Options, l *ledger, later bool) (_ *checkup, err error) {
-	dir := o.Dir
-	c := &checkup{database: filepath.Base(dir), dir: dir, ledger: l}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	// Badger takes this lock itself when it opens the folder, so that it must be free then.
-	lock, err := lockFolder(dir)
-	switch {
-	case err == nil:
-		defer lock.Close()
-	case !errors.Is(err, errors.ErrUnsupported):
-		return nil, err
-	}
-	c.committed, err = readCommitted(dir)
-	if errors.Is(err, errCommitted) {
-		err = l.add(Finding{Database: c.database, File: committedName, What: "the number of the newest commit cannot " +
-			"be read, so that it cannot be told whether the last commits are there"})
-	}
-	if err != nil {
-		return nil, err
-	}
-	logs, err := filepath.Glob(filepath.Join(dir, "*"+wal.Extension))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(logs)
-	for _, name := range logs {
-		if info, err := os.Stat(name); err != nil {
-			return nil, err
-		} else if info.Size() == 0 { // See nextLog: Badger cannot open it.
-			if err := os.Remove(name); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := c.examineLog(name); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", filepath.Base(name), err)
-		}
-	}
-	return c, c.examineTables(o, later)
-}
-
-func (c *checkup) examineLog(name string) error {
-	data, err := wal.Read(name)
-	if err != nil {
-		return err
-	}
-	s := wal.Scan(data, c.last, commitMark)
-	if n := len(s.Whole); n > 0 {
-		c.last = s.Whole[n-1].Version
-	}
-	if s.Torn > 0 && c.last > 0 && c.committed.version > c.last && c.trusted() {
-		s.Flawed(s.Torn, true, "what was written last is damaged: commits %d to %d are lost", c.last+1,
-			c.committed.version)
-	}
-	if len(s.Flaws) == 0 && s.Torn == 0 {
-		return nil
-	}
-	kept, err := c.ledger.keep(c.database, name)
-	if err != nil {
-		return fmt.Errorf("setting the damaged file aside: %w", err)
-	}
-	if len(s.Flaws) == 0 {
-		// A process that is killed leaves such a log. Once Badger is open, compare tells whether a commit is missing.
-		c.torn = append(c.torn, kept)
-	}
-	for _, f := range s.Flaws {
-		err := c.ledger.add(Finding{Database: c.database, File: filepath.Base(name), Kept: kept, Offset: f.Offset,
-			Lost: f.Lost, What: f.What})
-		if err != nil {
-			return err
-		}
-	}
-	return replace(name, s.Salvaged())
-}
-
-// trusted tells whether a commit that is noted must be there. Unsynced commits may be missing once the machine has
-// been started again.
-func (c *checkup) trusted() bool { return c.database == "main" || c.committed.boot == bootID() }
 
 // compare holds what Badger found against what was committed.
 func (c *checkup) compare(version uint64) (err error) {

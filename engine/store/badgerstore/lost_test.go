@@ -42,10 +42,8 @@ func TestLostCommits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			for _, part := range []string{"main", "loose"} {
-				if err := copyFolder(filepath.Join(killed, part), filepath.Join(dir, part)); err != nil {
-					t.Fatal(err)
-				}
+			if err := copyStore(killed, dir); err != nil {
+				t.Fatal(err)
 			}
 			file := filepath.Join(dir, log)
 			if err := os.Remove(file); err != nil {
@@ -118,12 +116,12 @@ func TestTornEndIsNoDamage(t *testing.T) {
 	}
 	written := len(bytes.TrimRight(data, "\x00"))
 	// What a next commit would have begun to write: the first half of one that is there.
-	s := wal.Scan(bytes.Clone(data), 0, commitMark)
+	s := wal.Scan(bytes.Clone(data), flipCommits/2, commitMark)
 	last := s.Whole[len(s.Whole)-1]
 	for cut := range 40 {
 		torn := append(bytes.Clone(data[:last.End]), data[last.Start:last.Start+(last.End-last.Start)*cut/40]...)
 		torn = append(torn, make([]byte, 400)...)
-		if found := wal.Scan(torn, 0, commitMark); len(found.Flaws) > 0 || len(found.Whole) != len(s.Whole) {
+		if found := wal.Scan(torn, flipCommits/2, commitMark); len(found.Flaws) > 0 || len(found.Whole) != len(s.Whole) {
 			t.Errorf("cut at %d of %d: %+v", cut, written, found.Flaws)
 		}
 	}

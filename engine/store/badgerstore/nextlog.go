@@ -25,6 +25,7 @@ type logBlocks struct {
 	written   int64    // bounds what is written to it
 	held      int64    // bounds what Badger holds of it in memory
 	next      *os.File // has blocks and no length, so that Badger takes it for a new file
+	spares    spares
 }
 
 func openLogBlocks(dir string, size int64) (*logBlocks, error) {
@@ -33,7 +34,7 @@ func openLogBlocks(dir string, size int64) (*logBlocks, error) {
 		b.off = true
 		return b, nil
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "*"+wal.Extension))
+	names, err := b.logs()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,8 @@ func openLogBlocks(dir string, size int64) (*logBlocks, error) {
 		return nil, err
 	}
 	b.begin()
-	_ = b.ready(0) // The first commit tries again.
+	_ = b.ready(0, false) // The first commit tries again.
+	_ = b.spares.take()
 	return b, nil
 }
 
@@ -55,28 +57,27 @@ func (b *logBlocks) name(id int) string {
 	return filepath.Join(b.dir, fmt.Sprintf("%05d%s", id, wal.Extension))
 }
 
-// ready makes room for a commit. ErrNoSpace says that there is none.
-func (b *logBlocks) ready(bytes int64) error {
+// ready makes room for a commit of so many bytes, and takes what Badger needs to begin the next log if rotates says that
+// it may. The error is store.ErrNoSpace or store.ErrNoDescriptors: nothing was changed, and the commit is to be refused.
+func (b *logBlocks) ready(bytes int64, rotates bool) error {
 	if b.off {
 		return nil
 	}
+	err := b.prepare(bytes, rotates)
+	b.spares.short.Store(errors.Is(err, store.ErrNoDescriptors))
+	return err
+}
+
+func (b *logBlocks) prepare(bytes int64, rotates bool) error {
 	if b.next == nil {
-		next, err := os.OpenFile(b.name(b.id+1), os.O_CREATE|os.O_RDWR, 0o600)
-		if err == nil {
-			if err = allocate(int(next.Fd()), keepSize, 0, logChunk); err == nil {
-				err = syncFolder(b.dir)
-			}
+		if err := b.makeNext(); err != nil || b.off {
+			return err
 		}
-		if err != nil {
-			if next != nil {
-				_, _ = next.Close(), os.Remove(next.Name())
-			}
-			if b.off = errors.Is(err, errors.ErrUnsupported); b.off {
-				return nil
-			}
-			return fmt.Errorf("%w: making the next log: %w", store.ErrNoSpace, err)
+	}
+	if rotates {
+		if err := b.spares.take(); err != nil {
+			return err
 		}
-		b.next = next
 	}
 	for b.written+bytes > b.allocated && b.allocated < b.size {
 		if err := allocate(int(b.log.Fd()), keepSize, b.allocated, min(logChunk, b.size-b.allocated)); err != nil {
@@ -86,6 +87,30 @@ func (b *logBlocks) ready(bytes int64) error {
 	}
 	return nil
 }
+
+// makeNext makes the next log's file. Where the file system cannot allocate blocks, it turns b off.
+func (b *logBlocks) makeNext() error {
+	next, err := os.OpenFile(b.name(b.id+1), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		if err = allocate(int(next.Fd()), keepSize, 0, logChunk); err == nil {
+			err = syncFolder(b.dir)
+		}
+	}
+	if err == nil {
+		b.next = next
+		return nil
+	}
+	if next != nil {
+		_, _ = next.Close(), os.Remove(next.Name())
+	}
+	if b.off = errors.Is(err, errors.ErrUnsupported); b.off {
+		return nil
+	}
+	return fmt.Errorf("%w: making the next log: %w", shortage(err), err)
+}
+
+// rotates tells whether Badger may begin the next log at the next commit.
+func (b *logBlocks) rotates() bool { return !b.off && b.held >= b.size/2 }
 
 // heldOverhead bounds what a write takes in memory beside its bytes in the log: a node of Badger's skip list of up to 20
 // levels, and alignment.
@@ -133,6 +158,7 @@ func (b *logBlocks) begin() {
 
 // close removes the next log, because Badger opens none that is empty.
 func (b *logBlocks) close() error {
+	b.spares.release()
 	if b.log != nil {
 		_ = b.log.Close()
 	}

@@ -31,10 +31,10 @@ const (
 	memtableSize = 64 << 20
 	// valuesSize bounds what is kept in memory of a database's keys and values that were read lately, in bytes.
 	valuesSize = 4 << 20
-	// waitingMemtables are full ones that may wait to be written to tables, beside the one that is being written.
-	waitingMemtables = 3
-	// ample is the memory from which on caches have their full size, and so many memtables may wait. With less, one may,
-	// so that writers wait sooner.
+	// waitingMemtables are full ones that may wait to be written to tables, beside the one that is being written. Each takes
+	// about 83 MB; with more than one, writers gain nothing.
+	waitingMemtables = 1
+	// ample is the memory from which on caches have their full size.
 	ample = 2 << 30
 )
 
@@ -46,13 +46,6 @@ func (o Options) cache(full int64) int64 {
 	return max(full/8, full*o.Memory/ample)
 }
 
-func (o Options) waiting() int {
-	if 0 < o.Memory && o.Memory < ample {
-		return 1
-	}
-	return waitingMemtables
-}
-
 func (o Options) common(name string) badger.Options {
 	b := badger.DefaultOptions(filepath.Join(o.Dir, name))
 	if o.Uncompressed {
@@ -60,7 +53,7 @@ func (o Options) common(name string) badger.Options {
 	}
 	return b.
 		WithMemTableSize(memtableSize).
-		WithNumMemtables(o.waiting()).
+		WithNumMemtables(waitingMemtables).
 		WithNumCompactors(2).
 		// Every value is shorter than the threshold, so the value log stays empty and may be small.
 		WithValueThreshold(1 << 20).

@@ -109,9 +109,16 @@ func (r *reader) close() {
 			v.of.snapshots.unpin(v.snapshot)
 		}
 		if v.txn != nil {
-			v.txn.Discard()
+			discard(v.txn)
 		}
 	}
+}
+
+// discard ends a transaction that read. Badger panics where making an iterator of it panicked before. Nothing is held
+// then that would have to be released.
+func discard(txn *badger.Txn) {
+	defer func() { _ = recover() }()
+	txn.Discard()
 }
 
 func (r *reader) get(key []byte) (store.Item, error) {

@@ -65,14 +65,21 @@ type walk struct {
 func newWalk(d *database) *walk {
 	w := &walk{database: d, snapshot: d.snapshots.pin()}
 	w.txn = d.db.NewTransactionAt(w.snapshot.version, false)
-	w.it = w.txn.NewIterator(badger.IteratorOptions{PrefetchValues: false})
-	w.step(func(it *badger.Iterator) { it.Seek([]byte{lengthBase}) }) // What comes before is the store's own.
+	w.begin()
 	return w
 }
 
+func (w *walk) begin() {
+	defer recoverDamage(&w.err)
+	w.it = w.txn.NewIterator(badger.IteratorOptions{PrefetchValues: false})
+	w.it.Seek([]byte{lengthBase}) // What comes before is the store's own.
+}
+
 func (w *walk) close() {
-	w.it.Close()
-	w.txn.Discard()
+	if w.it != nil {
+		w.it.Close()
+	}
+	discard(w.txn)
 	w.database.snapshots.unpin(w.snapshot)
 }
 

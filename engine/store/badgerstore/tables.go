@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -64,38 +62,12 @@ type tableFile struct {
 	compression options.CompressionType
 }
 
-// tablesOf lists the tables that a database's manifest names: their numbers in order, and their files.
-func tablesOf(o badger.Options) (ids []uint64, files []tableFile, err error) {
-	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	manifest, read, err := badger.ReplayManifestFile(f, o.ExternalMagicVersion, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkManifestEnd(o.Dir, int(read)); err != nil {
-		return nil, nil, err
-	}
-	ids = slices.Sorted(maps.Keys(manifest.Tables))
-	for _, id := range ids {
-		files = append(files, tableFile{table.NewFilename(id, o.Dir), manifest.Tables[id].Compression})
-	}
-	return ids, files, nil
-}
-
-// examineTables reads every table of a database that is still closed, and cuts damaged blocks out. Where the tables are
-// as a process left them that closed the database in good order, it notes them as unread instead.
-func (c *checkup) examineTables(o badger.Options, later bool) error {
-	ids, files, err := tablesOf(o)
-	if err != nil {
-		return err
-	}
-	clean, err := takeMark(o.Dir, ids)
+// examineTables reads every table of a database that is still closed, and cuts damaged blocks out. If the process that
+// closed the database did so in good order, and later allows it, it notes them as unread instead.
+func (c *checkup) examineTables(later bool) error {
+	ids := c.manifest.ids()
+	files := c.manifest.files(c.dir)
+	clean, err := takeMark(c.dir, ids)
 	if err != nil {
 		return err
 	}
@@ -122,6 +94,10 @@ func (c *checkup) examineTables(o badger.Options, later bool) error {
 		if t == nil {
 			continue
 		}
+		// Once one is replaced, TABLES is wrong. It is written again when the database is open.
+		if err := os.Remove(filepath.Join(c.dir, listingName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		kept, err := c.ledger.keep(c.database, t.name)
 		if err != nil {
 			return fmt.Errorf("setting the damaged file aside: %w", err)
@@ -131,7 +107,7 @@ func (c *checkup) examineTables(o badger.Options, later bool) error {
 				"is lost", len(t.lost))}); err != nil {
 			return err
 		}
-		if err := replace(t.name, t.rebuilt(o, files[i].compression)); err != nil {
+		if err := replace(t.name, t.rebuilt(c.o, files[i].compression)); err != nil {
 			return err
 		}
 	}
@@ -150,7 +126,7 @@ func (r *tableReader) read(of tableFile) (*sparse, error) {
 	name, compression := of.name, of.compression
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // Badger says so itself.
+		return nil, nil // A compaction has removed it, see readLater.
 	}
 	if err != nil {
 		return nil, err
@@ -280,25 +256,4 @@ func (t *sparse) rebuilt(o badger.Options, compression options.CompressionType) 
 		b.Add(e.key, e.value, 0)
 	}
 	return b.Finish()
-}
-
-// checkManifestEnd looks at what follows the last whole record of a manifest. Badger takes it for a record that was not
-// finished, cuts it off, and removes the tables that it named. A record whose length has a flipped bit looks the same.
-func checkManifestEnd(dir string, at int) error {
-	data, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
-	if err != nil {
-		return err
-	}
-	const head = 8 // length, checksum
-	if at+head > len(data) {
-		return nil
-	}
-	length, sum := binary.BigEndian.Uint32(data[at:]), binary.BigEndian.Uint32(data[at+4:])
-	for bit := range 32 {
-		n := int(length ^ 1<<bit)
-		if n <= len(data)-at-head && crc32.Checksum(data[at+head:at+head+n], castagnoli) == sum {
-			return fmt.Errorf("the manifest is damaged: bit %d of the length at byte %d is flipped", bit, at)
-		}
-	}
-	return nil
 }

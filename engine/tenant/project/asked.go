@@ -5,14 +5,14 @@ import (
 	"reflect"
 )
 
-// Asked tells which bounds of windows somebody has set: the project, or the operator by another value than the one that
-// Mneme comes with. A model call that comes through the proxy is bounded by its model alone where nobody asks for more.
+// Asked reports which limits of windows were set explicitly: by the project, or by the operator to a value other than
+// the built-in one. If none was, a model call through the proxy is limited only by its model.
 type Asked struct{ Messages, Tokens, Pipeline bool }
 
-// Asked finds what of the settings somebody has set. set are those that the project did.
+// Asked finds the settings that were set explicitly. set are those of the project.
 func (s *Settings) Asked(set json.RawMessage) Asked {
 	var own map[string]json.RawMessage
-	_ = json.Unmarshal(set, &own) // It was stored as an object, or is empty.
+	_ = json.Unmarshal(set, &own) // it was stored as an object, or is empty
 	named := func(name string) bool { return own[name] != nil }
 	standard := builtIn()
 	return Asked{

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// Names are the names of all settings, in the order in which they are shown.
+// Names returns the names of all settings, in the order in which they are shown.
 func Names() (names []string) {
 	for _, field := range fields() {
 		names = append(names, field.Tag.Get("json"))
@@ -21,13 +21,13 @@ func Names() (names []string) {
 	return names
 }
 
-// fields are those of Settings that hold a setting.
+// fields returns the fields of Settings that hold a setting.
 func fields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()),
 		func(f reflect.StructField) bool { return f.Anonymous })
 }
 
-// builtIn are the settings of a project that sets none, on a server whose operator sets none.
+// builtIn returns the settings of a project that sets none, on a server whose operator sets none.
 func builtIn() Settings {
 	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
 		Oversized:        "shorten",
@@ -40,8 +40,8 @@ func builtIn() Settings {
 			ProxyOnDisconnect: "cancel", ProxyTools: []string{}, ProxySessionFields: []string{}}}
 }
 
-// Defaults reads what an operator sets for all projects: texts by the names of settings. A setting that is a string is
-// written as it is, any other as in JSON. It answers the same errors as PatchSettings does for a project's own.
+// Defaults parses the settings that an operator sets for all projects, as texts by name. A string setting is written as
+// it is, any other in JSON. It returns the errors of PatchSettings.
 func Defaults(set map[string]string) (Settings, error) {
 	values := map[string]json.RawMessage{}
 	for _, field := range fields() {
@@ -76,19 +76,18 @@ func Defaults(set map[string]string) (Settings, error) {
 	return s, s.check()
 }
 
-// typeError words what decoding settings answers for the client.
+// typeError returns the client's error for one that decoding settings returned.
 func typeError(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type), typed.Value)
 	}
-	if err != nil { // names were looked at before, so the field that is unknown is one of a pipeline entry
+	if err != nil { // names were checked before, so the unknown field is in a pipeline entry
 		return fault.InvalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
 
-// CheckDefaults refuses defaults whose pipeline cannot run in every tenant: its policies must be those that Mneme comes
-// with.
+// CheckDefaults refuses defaults whose pipeline cannot run in every tenant: its policies must be built in.
 func (svc *Service) CheckDefaults(ctx context.Context) error {
 	for _, step := range svc.defaults.Pipeline {
 		if name, _, _ := strings.Cut(step.Policy, "@"); !svc.Pipelines.BuiltIn(name) {

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// maxChanges is how many changes of its settings a project remembers, the newest.
+// maxChanges is how many changes of its settings a project remembers; the oldest are dropped.
 const maxChanges = 500
 
-// SettingsChange is one change of a project's settings: who made it, and what each setting was before and is after.
+// SettingsChange is one change of a project's settings: who made it, and the values before and after.
 type SettingsChange struct {
 	ID      string          `json:"id"`
 	At      time.Time       `json:"at"`
@@ -27,21 +27,21 @@ type SettingsChange struct {
 	Changes []SettingChange `json:"changes"`
 }
 
-// SettingChange is what became of one setting. null stands for a setting that is not set, which has its default.
+// SettingChange is the change of one setting. null means that the setting is not set and has its default.
 type SettingChange struct {
 	Setting string          `json:"setting"`
 	Before  json.RawMessage `json:"before"`
 	After   json.RawMessage `json:"after"`
 }
 
-// Tag names what settings say: the same tag, the same settings, defaults included.
+// Tag returns a hash of the settings, including defaults: equal tags mean equal settings.
 func (s *Settings) Tag() (string, error) {
 	b, err := json.Marshal(s)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// SettingsHistory pages through the changes of a project's settings, newest first. It answers not_found, out_of_range
+// SettingsHistory pages through the changes of a project's settings, newest first. It returns not_found, out_of_range
 // and invalid_cursor.
 func (svc *Service) SettingsHistory(ctx context.Context, c ident.Caller, id string, page records.Page) (
 	records.List[SettingsChange], error) {
@@ -53,7 +53,7 @@ func (svc *Service) SettingsHistory(ctx context.Context, c ident.Caller, id stri
 		func(_ []byte, change *SettingsChange) (SettingsChange, bool) { return *change, true })
 }
 
-// remember adds a change to the history, in the commit that makes it, and lets go of those that are too many.
+// remember adds a change to the history, in the commit that makes it, and drops the oldest ones.
 func (svc *Service) remember(t *records.Tx, c ident.Caller, p *Record, before json.RawMessage) error {
 	change := SettingsChange{At: t.Now, KeyID: c.KeyID, Role: c.Role.String()}
 	var err error
@@ -103,7 +103,7 @@ func settingChanges(before, after json.RawMessage) ([]SettingChange, error) {
 	return out, nil
 }
 
-// unlike refuses a change of a project whose settings are others than the caller knows.
+// unlike returns settings_changed if the project's settings are not the ones that the caller knows.
 func (svc *Service) unlike(p *Record, known func(tag string) bool) error {
 	if known == nil {
 		return nil
@@ -120,7 +120,7 @@ func (svc *Service) unlike(p *Record, known func(tag string) bool) error {
 	return err
 }
 
-// Sweep removes a chunk of the history of a deleted project, and tells whether there was any.
+// Sweep removes a part of the history of a deleted project, and reports whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	return svc.db.DeleteRange(ctx, tenant, records.SettingsChange.Under(pinc))
 }

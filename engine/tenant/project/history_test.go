@@ -27,7 +27,8 @@ func history(k *enginetest.Kit, limit int) (all []project.SettingsChange) {
 	}
 }
 
-// TestSettingsHistory: each change stands there once with what was and is, and playing all of them gives the settings.
+// TestSettingsHistory expects each change once, with the values before and after. Applying all of them yields the
+// settings.
 func TestSettingsHistory(t *testing.T) {
 	k := enginetest.New(t)
 	for _, patch := range []string{`{"history_max_tokens":500,"tokenizer":"cl100k_base"}`, `{"history_max_tokens":500}`,
@@ -68,7 +69,8 @@ func TestSettingsHistory(t *testing.T) {
 	}
 }
 
-// TestSettingsHistoryIsBounded: the oldest changes go, and all of them go with the project.
+// TestSettingsHistoryIsBounded expects the oldest changes to be dropped, and all of them to be deleted with the
+// project.
 func TestSettingsHistoryIsBounded(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 505 {
@@ -90,7 +92,7 @@ func TestSettingsHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestSettingsThatWereReadBefore: a change is made only where the settings are as the caller knows them.
+// TestSettingsThatWereReadBefore expects a change to be made only if the settings are as the caller knows them.
 func TestSettingsThatWereReadBefore(t *testing.T) {
 	k := enginetest.New(t)
 	read := func() string {

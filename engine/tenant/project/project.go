@@ -1,8 +1,9 @@
-// Package project keeps projects: who they are, what they set, and which incarnation of a name is the living one.
-// project.go has the record, settings.go what it sets. Every other room reads a project before it does anything in it.
+// Package project manages projects. project.go defines a project's record, and settings.go its settings. Other packages
+// read the project first in every request.
 //
-// The hard idea is reading it with more in one round trip (Service.Read): the keys of other records depend on the
-// project's incarnation, which is guessed from the last reading, and checked.
+// Service.Read reads a project together with other records in one round trip. The keys of the other records contain the
+// project's incarnation, which tells projects of the same name apart. Read guesses it from the last time it read the
+// project, and checks the guess.
 package project
 
 import (
@@ -19,19 +20,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// Service keeps projects and their settings. Safe for concurrent use once Pipelines is set.
+// Service manages projects and their settings. It is safe for concurrent use once Pipelines is set.
 type Service struct {
 	db       *records.DB
 	memo     records.Memo[Record]
 	defaults Settings
 
-	// Operator is what the operator says of upstreams. engine.New sets it.
+	// Operator is the operator's configuration of upstreams. engine.New sets it.
 	Operator provider.Operator
-	// Pipelines is what the room of policies, which stands above this one, knows of pipelines. engine.New sets it.
+	// Pipelines checks pipelines. The package that knows policies imports this one, so engine.New sets it.
 	Pipelines Pipelines
 }
 
-// New makes the room. The defaults are the settings of projects that set none; nil: those that Mneme comes with.
+// New returns a Service. defaults are the settings of projects that set none; nil means the built-in ones.
 func New(db *records.DB, defaults *Settings) *Service {
 	if defaults == nil {
 		own := builtIn()
@@ -40,7 +41,7 @@ func New(db *records.DB, defaults *Settings) *Service {
 	return &Service{db: db, defaults: *defaults}
 }
 
-// Spec is what a client may say of a project.
+// Spec holds the fields of a project that clients can set.
 type Spec struct {
 	Name string `json:"name,omitempty"` // at most 256 bytes
 }
@@ -63,24 +64,24 @@ type Project struct {
 type Record struct {
 	Project
 	Incarnation ident.Incarnation `json:"incarnation"`
-	// Set holds only the settings that were set, as a JSON object; the others follow the defaults.
+	// Set holds only the settings that were set, as a JSON object; the others have their defaults.
 	Set json.RawMessage `json:"settings,omitempty"`
-	// Secrets are the keys of providers that the project's upstreams are called with.
+	// Secrets are the providers' keys for the project's upstreams.
 	Secrets map[string]secret `json:"secrets,omitempty"`
-	// Recalls says that transcripts are searched, so that each turn notes that it must be indexed.
+	// Recalls means that transcripts are searched, so each turn must be indexed.
 	Recalls bool `json:"recalls,omitempty"`
 
-	setup atomic.Pointer[Setup] // what the settings say, made once per decoded record
+	setup atomic.Pointer[Setup] // computed once per decoded record
 }
 
-// empty tells whether a project is the one that every tenant begins with, and nothing was said of it yet.
+// empty reports whether this is the project that every tenant begins with, and nothing was set in it yet.
 func (p *Record) empty() bool {
 	return p.ID == ident.DefaultProject && p.Name == "" && (len(p.Set) == 0 || string(p.Set) == "{}")
 }
 
 func notFound(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no project %q", id) }
 
-// reaches answers not_found where the caller's key does not reach a project of that id, as if there were none.
+// reaches returns not_found if the caller's key does not reach the project with that id, as if it did not exist.
 func reaches(c ident.Caller, id string) error {
 	if !ident.ValidID(id) || !c.MaySee(id) {
 		return notFound(id)
@@ -88,10 +89,10 @@ func reaches(c ident.Caller, id string) error {
 	return nil
 }
 
-// Read reads a project, and in the same round trip the records whose keys more names for its incarnation; more may be
-// nil. Items are those records in the order of their keys, raw is the project's own record as it is stored. The caller
-// must not change the Record, which other requests share. It answers not_found where there is no such project, or none
-// that the caller's key reaches.
+// Read reads a project, and in the same round trip the records whose keys more returns for the project's incarnation;
+// more may be nil. items are those records in the order of their keys, and raw is the project's stored record. The
+// caller must not change the Record, which other requests share. It returns not_found if there is no such project or
+// the caller's key does not reach it.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, id string, more func(ident.Incarnation) [][]byte,
 ) (p *Record, items []store.Item, raw []byte, err error) {
 	if err := reaches(c, id); err != nil {
@@ -126,18 +127,18 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, id string, more fu
 	}
 }
 
-// Find reads a project without more. It answers not_found as Read does.
+// Find reads only a project. It returns not_found like Read.
 func (svc *Service) Find(ctx context.Context, c ident.Caller, id string) (*Record, error) {
 	p, _, _, err := svc.Read(ctx, c, id, nil)
 	return p, err
 }
 
-// Peek gives a project as this process read it last, nil where it never did. It may be stale: good for a guess that is
-// checked later.
+// Peek returns a project as this process last read it; nil if it never did. It may be stale, so use it only for a guess
+// that is checked later.
 func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(tenant + "/" + id) }
 
-// Project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted. It
-// answers not_found as Read does.
+// Project reads a project and expects it unchanged at commit, so that nothing is written into a deleted project. It
+// returns not_found like Read.
 func (svc *Service) Project(t *records.Tx, c ident.Caller, id string) (*Record, error) {
 	p, _, raw, err := svc.Read(t.Ctx, c, id, nil)
 	if err == nil {
@@ -146,7 +147,7 @@ func (svc *Service) Project(t *records.Tx, c ident.Caller, id string) (*Record, 
 	return p, err
 }
 
-// change reads a project to change it, and answers not_found where there is none.
+// change reads a project in order to change it. It returns not_found if there is none.
 func change(t *records.Tx, id string) (*Record, error) {
 	p, err := records.GetTx[Record](t, records.Project.Key(id))
 	if err == nil && p == nil {
@@ -155,8 +156,8 @@ func change(t *records.Tx, id string) (*Record, error) {
 	return p, err
 }
 
-// Put makes a project, or renames the one that is there. It answers invalid_id or too_long where the id or the name is
-// wrong, and not_found where the key does not reach such a project.
+// Put creates a project or renames an existing one. It returns invalid_id or too_long if the id or the name is invalid,
+// and not_found if the key does not reach the project.
 func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spec) (p Project, created bool,
 	err error) {
 	if err := ident.CheckID("project", id); err != nil {
@@ -182,7 +183,7 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 	return p, created, err
 }
 
-// Get describes a project, or answers not_found.
+// Get returns a project, or not_found.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Project, error) {
 	p, err := svc.Find(ctx, c, id)
 	if err != nil {
@@ -197,8 +198,8 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page)
 		func(_ []byte, p *Record) (Project, bool) { return p.Project, c.MaySee(p.ID) })
 }
 
-// Delete makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
-// them. It answers not_found where the key reaches no such project.
+// Delete makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps them. It
+// returns not_found if the key does not reach the project.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error {
 	if err := reaches(c, id); err != nil {
 		return err
@@ -215,7 +216,7 @@ func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error
 	return err
 }
 
-// Living gives the incarnations of all of a tenant's projects.
+// Living returns the incarnations of all of a tenant's projects.
 func (svc *Service) Living(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
 	living := map[ident.Incarnation]bool{}
 	for it, err := range records.Each[Record](ctx, svc.db, tenant, records.Project.All()) {
@@ -227,9 +228,9 @@ func (svc *Service) Living(ctx context.Context, tenant string) (map[ident.Incarn
 	return living, nil
 }
 
-// OfEach makes the piece of a daily job (see jobs.Daily) out of one that works on a single project. It takes the
-// projects in the order of their ids. A place in the whole job is the project's id, a zero byte, and the place that one
-// gave within the project. A project that is damaged, or deleted meanwhile, is passed over.
+// OfEach turns a function that works on one project into the piece of a daily job (see jobs.Daily) that works on all of
+// them, in the order of their ids. A position in the job is the project's id, a zero byte, and the position that one
+// returned for the project. Projects that are damaged or were deleted in the meantime are skipped.
 func (svc *Service) OfEach(one func(ctx context.Context, tenant string, p *Record, s Settings, at []byte) (
 	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
 	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
@@ -244,7 +245,7 @@ func (svc *Service) OfEach(one func(ctx context.Context, tenant string, p *Recor
 		place := func(it store.Item) []byte { return bytes.Clone(it.Key[2:]) } // the id and a zero byte
 		here := place(found[0])
 		if !bytes.Equal(here[:len(here)-1], id) || len(within) == 0 {
-			within = nil // a place in a project that was deleted meanwhile is none in the next one
+			within = nil // the position belongs to a deleted project, not to the next one
 		}
 		var following []byte
 		if len(found) > 1 {
@@ -262,7 +263,7 @@ func (svc *Service) OfEach(one func(ctx context.Context, tenant string, p *Recor
 		}
 		removed, next, err := one(ctx, tenant, p, s, within)
 		switch {
-		case fault.IsNotFound(err): // deleted meanwhile
+		case fault.IsNotFound(err): // deleted in the meantime
 			return removed, following, nil
 		case err == nil && next != nil:
 			following = append(here, next...)

@@ -17,7 +17,7 @@ import (
 
 var admin = ident.Caller{Tenant: "t", Role: ident.RoleTenantAdmin, Incarnation: ident.Incarnation{1}}
 
-// room makes the room over a store that holds a tenant. Any pipeline can run.
+// room returns a Service for a store with one tenant. Every pipeline can run.
 func room(t *testing.T) *project.Service {
 	t.Helper()
 	db := records.New(store.Seal(memstore.New()), nil, nil, nil, true)
@@ -41,7 +41,7 @@ func put(t *testing.T, svc *project.Service, ids ...string) {
 	}
 }
 
-// What is read along with a project is that of the living one, although the first guess is of one that was deleted.
+// Records read together with a project are those of the current project, even if the first guess was a deleted one.
 func TestReadFollowsTheLivingProject(t *testing.T) {
 	svc := room(t)
 	var asked []ident.Incarnation
@@ -109,7 +109,7 @@ func TestPatchSettings(t *testing.T) {
 	}
 }
 
-// A daily job takes projects in order and goes on within one where it stopped, unless that one was deleted meanwhile.
+// A daily job handles projects in order and continues within the project where it stopped, unless that one was deleted.
 func TestOfEachGoesThroughProjects(t *testing.T) {
 	svc := room(t)
 	put(t, svc, "a", "b", "c")

@@ -6,17 +6,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// Scale multiplies counts of tokens, for models whose tokenizer is not public. It has at most three decimals, so that
-// counts are whole numbers on every machine. The zero Scale is that of settings that were kept without one, and is 1.
+// Scale multiplies token counts, for models whose tokenizer is not public. It has at most three decimals, so that
+// results are the same on every machine. The zero Scale belongs to settings stored without one, and means 1.
 type Scale float64
 
-// The least and the greatest Scale.
+// The smallest and the largest Scale.
 const (
 	minScale Scale = 0.1
 	maxScale Scale = 10
 )
 
-// thousandths is the scale as a whole number.
+// thousandths returns the scale multiplied by 1000.
 func (s Scale) thousandths() int {
 	if s == 0 {
 		return 1000
@@ -24,7 +24,7 @@ func (s Scale) thousandths() int {
 	return int(math.Round(float64(s) * 1000))
 }
 
-// Of is a count, multiplied and rounded.
+// Of returns a count, multiplied and rounded.
 func (s Scale) Of(tokens int) uint32 {
 	by := s.thousandths()
 	if by == 1000 {
@@ -33,7 +33,7 @@ func (s Scale) Of(tokens int) uint32 {
 	return uint32(min((uint64(tokens)*uint64(by)+500)/1000, math.MaxUint32))
 }
 
-// Within is the greatest count of which Of is at most so many tokens.
+// Within returns the largest count for which Of returns at most this many tokens.
 func (s Scale) Within(tokens int) int { return (tokens*1000 + 499) / s.thousandths() }
 
 func (s Scale) check() error {

@@ -16,31 +16,31 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// Settings are a project's defaults for making windows, and how long it keeps what.
+// Settings are a project's defaults for making windows, and its retention periods.
 type Settings struct {
 	SessionHistoryDepth int `json:"session_history_depth"` // turns
-	// SessionHistoryDepthStep is by how many turns the depth moves at a time. Where whoever sets the depth does not set
-	// it, it is 1, so that just as many turns are in full as were asked for.
+	// SessionHistoryDepthStep is by how many turns the depth moves at a time. If only the depth is set, the step is 1,
+	// so that exactly that many turns are shown in full.
 	SessionHistoryDepthStep   int            `json:"session_history_depth_step"`
-	HistoryMaxMessages        int            `json:"history_max_messages"` // 0: no bound
-	HistoryMaxTokens          int            `json:"history_max_tokens"`   // 0: no bound
+	HistoryMaxMessages        int            `json:"history_max_messages"` // 0 means no limit
+	HistoryMaxTokens          int            `json:"history_max_tokens"`   // 0 means no limit
 	Oversized                 string         `json:"oversized"`            // shorten or refuse
 	SummaryEnabled            bool           `json:"summary_enabled"`
 	SummaryThreshold          int            `json:"summary_threshold"`        // messages
-	SummaryThresholdTokens    int            `json:"summary_threshold_tokens"` // 0: three fifths of the budget
+	SummaryThresholdTokens    int            `json:"summary_threshold_tokens"` // 0 means three fifths of the budget
 	SummaryKeepLast           int            `json:"summary_keep_last"`        // messages
-	SummaryModel              string         `json:"summary_model"`            // "": the operator's
+	SummaryModel              string         `json:"summary_model"`            // "" means the operator's
 	SummaryMode               string         `json:"summary_mode"`             // background or wait
 	SummaryWaitMS             int            `json:"summary_wait_ms"`
-	EmbeddingModel            string         `json:"embedding_model"`             // "": no vectors
-	EmbeddingDimensions       int            `json:"embedding_dimensions"`        // 0: the model's own
+	EmbeddingModel            string         `json:"embedding_model"`             // "" means no vectors
+	EmbeddingDimensions       int            `json:"embedding_dimensions"`        // 0 means the model's own
 	EmbeddingTimeoutMS        int            `json:"embedding_timeout_ms"`        // of a query
-	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil: for good
+	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
 	TokenScale                Scale          `json:"token_scale"`
-	ImageTokens               string         `json:"image_tokens"` // current or earlier, as tokens.Rule
+	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
 	Pipeline                  []PipelineStep `json:"pipeline"`
 	ProxySettings
 }
@@ -49,46 +49,45 @@ type Settings struct {
 type PipelineStep struct {
 	Policy  string          `json:"policy"`
 	Config  json.RawMessage `json:"config,omitempty"`
-	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
-	// Standard says that nobody but Mneme or its operator named the policy: it is the one that comes with Mneme, even
-	// where the tenant has called a policy of its own so.
+	OnError string          `json:"on_error,omitempty"` // "" or "skip": continue; "error": refuse the request
+	// Standard means that Mneme or its operator chose the policy. It is then the built-in one, even if the tenant has a
+	// policy of the same name.
 	Standard bool `json:"-"`
 }
 
-// Pipelines are what projects ask of policies.
+// Pipelines are the functions that this package needs of policies.
 type Pipelines struct {
-	// Check refuses settings whose pipeline cannot run. Where the pipeline changed, Check makes the commit of t and the
-	// deletion of a policy that the pipeline names exclude each other.
+	// Check refuses settings whose pipeline cannot run. If the pipeline changed, Check makes sure that t cannot commit
+	// together with the deletion of a policy in the pipeline.
 	Check func(t *records.Tx, s Settings, changed bool) error
-	// BuiltIn tells whether a name is that of a policy that this program comes with, and Reserved whether no tenant can
-	// have a policy of that name.
+	// BuiltIn reports whether a name is that of a built-in policy, and Reserved whether tenants cannot use the name.
 	BuiltIn, Reserved func(name string) bool
 }
 
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
 
-// MaxEmbeddingDimensions bounds the length of a vector.
+// MaxEmbeddingDimensions is the maximum length of a vector.
 const MaxEmbeddingDimensions = 8192
 
 const (
-	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
+	// MaxBudget is the largest value of a budget or a setting, in tokens or messages.
 	MaxBudget = 1 << 30
-	// MaxConsidered is how many stored messages one window looks at, at most.
+	// MaxConsidered is the maximum number of stored messages that one window considers.
 	MaxConsidered = 4096
-	// MaxPipeline bounds the steps of one pipeline.
+	// MaxPipeline is the maximum number of steps in one pipeline.
 	MaxPipeline = 16
 )
 
-// DefaultSettings are those of a project that sets none.
+// DefaultSettings returns the settings of a project that sets none.
 func (svc *Service) DefaultSettings() Settings { return svc.defaults.clone() }
 
-// WithDefaults fills what a project set into the defaults.
+// WithDefaults returns a project's settings with the defaults filled in.
 func (svc *Service) WithDefaults(set json.RawMessage) (Settings, error) {
 	return svc.defaults.with(set)
 }
 
-// clone is a copy of settings into which others can be decoded.
+// clone returns a copy of the settings that other settings can be decoded into.
 func (s Settings) clone() Settings {
 	if s.ConversationRetentionDays != nil {
 		days := *s.ConversationRetentionDays
@@ -97,7 +96,7 @@ func (s Settings) clone() Settings {
 	return s
 }
 
-// with gives settings with what a JSON object sets of them.
+// with returns the settings, overridden by those that are set in a JSON object.
 func (s Settings) with(set json.RawMessage) (Settings, error) {
 	s = s.clone()
 	if len(set) == 0 {
@@ -130,8 +129,8 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	return s, err
 }
 
-// With gives the settings with the changes of a patch, as PatchSettings takes it; null changes nothing. It answers the
-// same errors for a patch that is wrong, but for those of a pipeline.
+// With returns the settings changed by a patch in the format of PatchSettings; null changes nothing. It returns the
+// errors of PatchSettings, except those for pipelines.
 func (s Settings) With(patch json.RawMessage) (Settings, error) {
 	if len(patch) == 0 || string(patch) == "null" {
 		return s, nil
@@ -150,8 +149,8 @@ func (s Settings) With(patch json.RawMessage) (Settings, error) {
 	return out, out.check()
 }
 
-// Patched gives the settings of a project as a patch would leave them, and stores nothing. It answers what PatchSettings
-// answers for a patch that is wrong, but for those of a pipeline.
+// Patched returns the settings that a project would have after a patch, and stores nothing. It returns the errors of
+// PatchSettings, except those for pipelines.
 func (svc *Service) Patched(p *Record, patch json.RawMessage) (Settings, error) {
 	changes := map[string]json.RawMessage{}
 	if len(patch) > 0 && json.Unmarshal(patch, &changes) != nil {
@@ -163,7 +162,7 @@ func (svc *Service) Patched(p *Record, patch json.RawMessage) (Settings, error) 
 	return svc.patched(&Record{Project: p.Project, Set: p.Set}, changes)
 }
 
-// patched lays changes over what a project sets, and gives what its settings are then.
+// patched applies changes to a project's record, and returns the resulting settings.
 func (svc *Service) patched(p *Record, changes map[string]json.RawMessage) (Settings, error) {
 	if err := p.merge(changes); err != nil {
 		return Settings{}, err
@@ -175,16 +174,16 @@ func (svc *Service) patched(p *Record, changes map[string]json.RawMessage) (Sett
 	return s, s.check()
 }
 
-// Setup is what a project's record alone says. It is made once for each state of the record.
+// Setup is what follows from a project's record. It is computed once for each state of the record.
 type Setup struct {
 	Settings Settings
-	Encoding int      // as Settings.Encoding
-	Policies []string // the tenant's own that the pipeline names
+	Encoding int      // see Settings.Encoding
+	Policies []string // the tenant's own policies in the pipeline
 
 	upstreams []*provider.Upstream
 }
 
-// SetupOf gives a project's settings with the defaults filled in. Callers must not change the Setup.
+// SetupOf returns a project's settings with the defaults filled in. Callers must not change the Setup.
 func (svc *Service) SetupOf(p *Record) (*Setup, error) {
 	if s := p.setup.Load(); s != nil {
 		return s, nil
@@ -199,7 +198,7 @@ func (svc *Service) SetupOf(p *Record) (*Setup, error) {
 	return s, nil
 }
 
-// OwnPolicies are the names in a pipeline that may be policies of the tenant's, each once.
+// OwnPolicies returns the distinct names in a pipeline that may be policies of the tenant.
 func (svc *Service) OwnPolicies(entries []PipelineStep) []string {
 	var names []string
 	for _, entry := range entries {
@@ -211,7 +210,7 @@ func (svc *Service) OwnPolicies(entries []PipelineStep) []string {
 	return names
 }
 
-// Pictures is the rule by which pictures are counted.
+// Pictures returns the rule for counting pictures.
 func (s *Settings) Pictures() tokens.Rule {
 	if s.ImageTokens == "earlier" {
 		return tokens.Earlier
@@ -219,10 +218,10 @@ func (s *Settings) Pictures() tokens.Rule {
 	return tokens.Current
 }
 
-// Encoding is the place of the project's tokenizer in Encodings.
+// Encoding returns the index of the project's tokenizer in Encodings.
 func (s *Settings) Encoding() int { return max(slices.Index(Encodings[:], s.Tokenizer), 0) }
 
-// Settings answers a project's settings, defaults filled in, or not_found.
+// Settings returns a project's settings with the defaults filled in, or not_found.
 func (svc *Service) Settings(ctx context.Context, c ident.Caller, id string) (Settings, error) {
 	p, err := svc.Find(ctx, c, id)
 	if err != nil {
@@ -231,17 +230,17 @@ func (svc *Service) Settings(ctx context.Context, c ident.Caller, id string) (Se
 	return svc.WithDefaults(p.Set)
 }
 
-// PatchSettings changes the settings that the patch, a JSON object, names; null puts one back to its default. It
-// answers not_found where there is no such project, invalid_body, unknown_field, wrong_type, out_of_range,
-// invalid_value or too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the
-// pipeline is, and policy_unavailable where a module cannot be loaded now.
+// PatchSettings changes the settings named in the patch, a JSON object; null restores a default. It returns not_found
+// if there is no such project; invalid_body, unknown_field, wrong_type, out_of_range, invalid_value or too_long if the
+// patch or a setting is invalid; unknown_policy or invalid_config if a step of the pipeline is; and policy_unavailable
+// if a module cannot be loaded now.
 func (svc *Service) PatchSettings(ctx context.Context, c ident.Caller, id string, patch json.RawMessage,
 ) (Settings, error) {
 	return svc.PatchSettingsIf(ctx, c, id, patch, nil)
 }
 
-// PatchSettingsIf is PatchSettings where the settings are those that the caller knows by their tag; nil asks for nothing.
-// It answers settings_changed where they are others.
+// PatchSettingsIf is PatchSettings with a condition: known reports whether the tag of the current settings is the one
+// that the caller knows; nil means no condition. It returns settings_changed if it is not.
 func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id string, patch json.RawMessage,
 	known func(tag string) bool) (Settings, error) {
 	var changes map[string]json.RawMessage
@@ -287,7 +286,7 @@ func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id stri
 	})
 }
 
-// merge lays changes over what is set; null unsets.
+// merge applies changes to what is set; null unsets.
 func (p *Record) merge(changes map[string]json.RawMessage) (err error) {
 	set := map[string]json.RawMessage{}
 	if len(p.Set) > 0 {
@@ -301,7 +300,7 @@ func (p *Record) merge(changes map[string]json.RawMessage) (err error) {
 	return err
 }
 
-// checkNames refuses names that are no settings, all at once.
+// checkNames returns an error that lists all unknown names.
 func checkNames(changes map[string]json.RawMessage) error {
 	known := Names()
 	refusal := fault.Errorf(fault.Invalid, "unknown_field", "unknown settings")
@@ -317,7 +316,7 @@ func checkNames(changes map[string]json.RawMessage) error {
 	return refusal
 }
 
-// jsonType names a Go type as JSON users know it.
+// jsonType returns the JSON name of a Go type.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -336,7 +335,7 @@ func jsonType(t reflect.Type) string {
 	return "an object"
 }
 
-// check holds settings against their ranges.
+// check checks that settings are in range.
 func (s *Settings) check() error {
 	retention := 1
 	if s.ConversationRetentionDays != nil {

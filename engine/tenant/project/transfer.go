@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// part is what a tenant's file holds of projects.
+// part reads and writes the projects in a tenant's file.
 type part struct {
 	transfer.SimplePart
 	svc    *Service
@@ -19,14 +19,14 @@ type part struct {
 	usable func(t *records.Tx, s Settings) error
 }
 
-// Part makes what a tenant's file holds of projects. Those who know policies say the rest: knows refuses the name of a
-// policy that neither the file nor the tenant has, usable refuses settings that cannot be stored with t.
+// Part returns the projects' part of a tenant's file. knows refuses the name of a policy that neither the file nor the
+// tenant has; usable refuses settings that cannot be stored with t.
 func (svc *Service) Part(knows func(im *transfer.Importing, policy string) error,
 	usable func(t *records.Tx, s Settings) error) transfer.Part {
 	return &part{svc: svc, knows: knows, usable: usable}
 }
 
-// Types are those of the part's lines.
+// Types returns the types of the part's lines.
 func (*part) Types() []string { return []string{"project"} }
 
 // line is a project with the settings that were set.
@@ -67,7 +67,7 @@ func (p *part) read(from *transfer.ImportLine) (in line, s Settings, err error) 
 	return in, s, s.check()
 }
 
-// Check refuses a project that is wrong in itself, and notes one whose id is taken.
+// Check refuses an invalid project, and notes a project whose id is taken.
 func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	in, s, err := p.read(from)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	return err
 }
 
-// Store stores a project, over the one that every tenant begins with where it has that one's id.
+// Store stores a project. It replaces the one that every tenant begins with if the ids are equal.
 func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
 	in, s, err := p.read(from)
 	if err != nil || from.Stored {

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// ProxySettings say where a project's model calls go when they come through the proxy, and what it does with them.
+// ProxySettings configure model calls through the proxy: where they go, and what the proxy does with them.
 type ProxySettings struct {
-	Upstreams           []provider.Spec `json:"upstreams"` // none: the operator's
+	Upstreams           []provider.Spec `json:"upstreams"` // if empty, the operator's
 	ProxyMode           string          `json:"proxy_mode"`
 	ProxyOnError        string          `json:"proxy_on_error"`      // open or closed
 	ProxyOnDisconnect   string          `json:"proxy_on_disconnect"` // cancel or finish
 	ProxyRequireSession bool            `json:"proxy_require_session"`
-	ProxyTools          []string        `json:"proxy_tools"` // of ProxyTools: those that model calls get and Mneme answers
+	ProxyTools          []string        `json:"proxy_tools"` // those of ProxyTools that model calls offer and Mneme executes
 	// ProxySessionFields are members of a call's body that name its session, such as prompt_cache_key.
 	ProxySessionFields []string `json:"proxy_session_fields"`
 }
@@ -28,7 +28,7 @@ const (
 	ModeAuto    = "auto"
 	ModeOff     = "off"
 	ModeObserve = "observe"
-	// ModeRecall puts memories beside the client's messages, and ModeAssemble the window in the place of its history.
+	// ModeRecall adds memories to the client's messages. ModeAssemble replaces its history by the window.
 	ModeRecall   = "recall"
 	ModeAssemble = "assemble"
 )
@@ -87,19 +87,19 @@ func (s *ProxySettings) check() error {
 	return nil
 }
 
-// secret is a provider's key as it is stored: encrypted, and of no use for anything but what it was sealed for.
+// secret is a provider's key as it is stored: encrypted, and bound to one use.
 type secret struct {
 	Use string `json:"use"`
 	Box []byte `json:"box"`
 }
 
-// useOf is what a project's key is sealed for. A key never goes to another place than the one that it was set with.
+// useOf returns the use that a project's key is bound to. A key is never sent anywhere except where it was set for.
 func (p *Record) useOf(s *provider.Spec) string {
 	return fmt.Sprintf("%x %s %s", p.Incarnation[:], s.Protocol, s.BaseURL)
 }
 
-// takeSecrets takes the secrets out of a patch, by the names of their upstreams, so that settings never hold one. It
-// answers wrong_type or invalid_value.
+// takeSecrets removes the secrets from a patch and returns them by the names of their upstreams, so that settings never
+// contain one. It returns wrong_type or invalid_value.
 func takeSecrets(changes map[string]json.RawMessage) (map[string]string, error) {
 	raw, ok := changes["upstreams"]
 	if !ok || string(raw) == "null" {
@@ -112,7 +112,7 @@ func takeSecrets(changes map[string]json.RawMessage) (map[string]string, error) 
 	secrets := map[string]string{}
 	for i := range specs {
 		s := &specs[i]
-		if wrong := s.Check(); wrong != nil { // before the secret is gone
+		if wrong := s.Check(); wrong != nil { // before the secret is removed
 			return nil, fault.InvalidField(fmt.Sprintf("upstreams[%d].%s", i, wrong.Field), wrong.Code, "%s",
 				wrong.Detail)
 		}
@@ -128,8 +128,8 @@ func takeSecrets(changes map[string]json.RawMessage) (map[string]string, error) 
 	return secrets, err
 }
 
-// seal keeps the secrets of a project's upstreams: new ones, and the earlier ones of upstreams that still have the same
-// name and lead to the same place. It answers invalid_value or required.
+// seal encrypts the secrets of a project's upstreams: new ones, and existing ones of upstreams that still have the same
+// name and destination. It returns invalid_value or required.
 func (svc *Service) seal(p *Record, specs []provider.Spec, secrets map[string]string) error {
 	if err := svc.allowed(specs); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (svc *Service) seal(p *Record, specs []provider.Spec, secrets map[string]st
 	return nil
 }
 
-// allowed refuses upstreams that are not where the operator allows them to be, with invalid_value.
+// allowed returns invalid_value for upstreams that the operator does not allow.
 func (svc *Service) allowed(specs []provider.Spec) error {
 	for i := range specs {
 		u := specs[i].Upstream("")
@@ -175,7 +175,7 @@ func (svc *Service) allowed(specs []provider.Spec) error {
 	return nil
 }
 
-// open gives a project's upstreams with their keys. A sealed one whose secret does not open has none.
+// open returns a project's upstreams with their keys. A sealed upstream has no key if its secret cannot be decrypted.
 func (svc *Service) open(p *Record, specs []provider.Spec) []*provider.Upstream {
 	if len(specs) == 0 {
 		return svc.Operator.Defaults
@@ -185,12 +185,12 @@ func (svc *Service) open(p *Record, specs []provider.Spec) []*provider.Upstream 
 		s := &specs[i]
 		key := ""
 		if kept, ok := p.Secrets[s.Name]; ok && s.Key == provider.Sealed {
-			key, _ = svc.Operator.Sealer.Open(kept.Box, p.useOf(s)) // a request to it is told that there is none
+			key, _ = svc.Operator.Sealer.Open(kept.Box, p.useOf(s)) // requests to it fail and say that there is no key
 		}
 		out[i] = s.Upstream(key)
 	}
 	return out
 }
 
-// Upstreams are those that a project's model calls can go to, in order.
+// Upstreams returns the upstreams that the project's model calls can go to, in order.
 func (s *Setup) Upstreams() []*provider.Upstream { return s.upstreams }

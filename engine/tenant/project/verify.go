@@ -7,19 +7,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks are those of projects and of the sweeps of deleted ones, whose jobs come first.
+// Checks verifies projects and the sweeps of deleted ones, whose jobs come first.
 type Checks struct {
-	Pipelines []PolicyName               // that were seen in the pipelines of projects
+	Pipelines []PolicyName               // found in the pipelines of projects
 	Searched  map[ident.Incarnation]bool // the projects whose transcripts are searched
 }
 
-// PolicyName is the name of a policy, with @version where it is pinned, in the pipeline of a project.
+// PolicyName is a policy in the pipeline of a project, with @version if it is pinned.
 type PolicyName struct{ Project, Policy string }
 
-// NewChecks makes the checks of one tenant.
+// NewChecks returns the checks for one tenant.
 func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}} }
 
-// Checks lists the kinds of the room.
+// Checks lists the kinds of records that are checked here.
 func (c *Checks) Checks() []verify.Check {
 	return []verify.Check{{Kind: records.Project, Record: c.project}, {Kind: records.ProjectJob, Record: c.job},
 		{Kind: records.SettingsChange, Record: c.change}}
@@ -57,7 +57,7 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 	}
 }
 
-// change holds a change of settings against its project.
+// change compares a change of settings with its project.
 func (c *Checks) change(s *verify.Space, it store.Item) {
 	var rec SettingsChange
 	pinc, at, id, ok := records.SettingsChange.Split(it.Key)
@@ -70,5 +70,5 @@ func (c *Checks) change(s *verify.Space, it store.Item) {
 	}
 }
 
-// Finish has nothing left to do.
+// Finish does nothing.
 func (c *Checks) Finish(*verify.Space) {}

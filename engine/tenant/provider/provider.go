@@ -1,5 +1,5 @@
-// Package provider says which provider's API a project's requests go to. That is decided by the operator, who says which
-// hosts may be upstreams, and by the tenant's administrator, and never by the client.
+// Package provider defines upstreams: the providers' APIs that a project's requests go to. The operator allows hosts,
+// and the tenant's administrator chooses among them. The client has no influence.
 package provider
 
 import (
@@ -14,7 +14,7 @@ import (
 // Protocol is the family of an API.
 type Protocol string
 
-// The protocols. OpenAI's are Chat Completions and Responses, Anthropic's is Messages.
+// The protocols. OpenAI's are Chat Completions and Responses; Anthropic's is Messages.
 const (
 	OpenAI    Protocol = "openai"
 	Anthropic Protocol = "anthropic"
@@ -24,18 +24,18 @@ const (
 type Upstream struct {
 	Name     string
 	Protocol Protocol
-	Base     *url.URL // of the API's version, such as https://api.openai.com/v1
+	Base     *url.URL // with the API's version, such as https://api.openai.com/v1
 	Use      KeyUse
-	Key      string   // of the provider where Use is Sealed; "": it is not known
-	Models   []string // patterns as of path.Match; none: all models
-	Headers  []string // further headers of clients that go on
-	// AllowPrivate says that its administrator expects an address of a private network.
+	Key      string   // of the provider, if Use is Sealed; "" means unknown
+	Models   []string // patterns of path.Match; none means all models
+	Headers  []string // further headers of clients that are forwarded
+	// AllowPrivate means that the administrator expects an address in a private network.
 	AllowPrivate  bool
-	ContextTokens int // of its models' context window; 0: not known
-	OutputTokens  int // of their largest output; 0: not known
+	ContextTokens int // of its models' context window; 0 means not known
+	OutputTokens  int // of their largest output; 0 means not known
 }
 
-// Serves tells whether a model is one of the upstream's.
+// Serves reports whether the upstream serves a model.
 func (u *Upstream) Serves(model string) bool {
 	return len(u.Models) == 0 || slices.ContainsFunc(u.Models, func(pattern string) bool {
 		ok, err := path.Match(pattern, model)
@@ -43,7 +43,7 @@ func (u *Upstream) Serves(model string) bool {
 	})
 }
 
-// ParseBase reads an upstream's base URL. It must be http or https, without a user, a query or a fragment.
+// ParseBase parses an upstream's base URL. It must be http or https, without a user, a query or a fragment.
 func ParseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
 	switch {
@@ -55,11 +55,11 @@ func ParseBase(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// errPath refuses the rest of a path. No detail repeats it: it may hold what somebody hopes to see again.
+// errPath is the error for a refused path. It does not repeat the path, which may be an attempt to inject text.
 var errPath = errors.New(`the path must be plain segments, without "..", empty segments, or characters that are escaped`)
 
-// At is the URL of a path below the base, such as /chat/completions, with the client's query. It refuses what could
-// mean another place than it says.
+// At returns the URL of a path below the base, such as /chat/completions, with the client's query. It refuses paths
+// that could be interpreted as another place.
 func (u *Upstream) At(rest, query string) (*url.URL, error) {
 	if !strings.HasPrefix(rest, "/") {
 		return nil, errPath
@@ -72,7 +72,7 @@ func (u *Upstream) At(rest, query string) (*url.URL, error) {
 	for _, c := range rest {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.ContainsRune("/-._~:", c):
-		default: // an escape too, however it decodes
+		default: // escapes, too, however they decode
 			return nil, errPath
 		}
 	}
@@ -82,14 +82,14 @@ func (u *Upstream) At(rest, query string) (*url.URL, error) {
 	return &at, nil
 }
 
-// Allowed says where upstreams may be: the hosts that the operator names, with a port where it is not the scheme's own.
-// Of these, only hosts in Private may have addresses of private networks.
+// Allowed lists where upstreams may be: the hosts that the operator names, with a port if it is not the scheme's
+// default. Only hosts in Private may have addresses in private networks.
 type Allowed struct {
 	Hosts   []string // such as api.openai.com or *.example.com
 	Private []string
 }
 
-// Host tells whether a base URL's host is allowed, and whether it may be a private address.
+// Host reports whether a base URL's host is allowed, and whether it may be a private address.
 func (a *Allowed) Host(base *url.URL) (allowed, private bool) {
 	private = slices.ContainsFunc(a.Private, func(pattern string) bool { return hostMatches(pattern, base) })
 	return private || slices.ContainsFunc(a.Hosts, func(pattern string) bool { return hostMatches(pattern, base) }), private

@@ -37,7 +37,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// FuzzPaths holds that no path leaves the upstream's host and base.
+// FuzzPaths checks that no path leaves the upstream's host and base.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{"/models", "/../x", "/%2e%2e/", "/@h", "//h/x", "/a\x00b"} {
 		f.Add(seed, "q=1")

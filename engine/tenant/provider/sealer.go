@@ -9,13 +9,15 @@ import (
 	"fmt"
 )
 
-// Sealer encrypts the providers' keys that projects leave with Mneme, by a key of the operator's that is in no record.
+// Sealer encrypts the providers' keys that projects store in Mneme. Its own key comes from the operator and is not
+// stored.
 type Sealer struct{ aead cipher.AEAD }
 
-// minSealKey is the shortest key of an operator's, in bytes: 32 random characters of an alphabet of 64 have 192 bits.
+// minSealKey is the minimum length of the operator's key, in bytes: 32 random characters of an alphabet of 64 have 192
+// bits.
 const minSealKey = 32
 
-// NewSealer makes a sealer. The errors never hold the key.
+// NewSealer returns a Sealer. Errors never contain the key.
 func NewSealer(key string) (*Sealer, error) {
 	if len(key) < minSealKey {
 		return nil, fmt.Errorf("must have at least %d characters, and they should be random", minSealKey)
@@ -32,15 +34,15 @@ func NewSealer(key string) (*Sealer, error) {
 	return &Sealer{aead}, err
 }
 
-// Seal encrypts a secret. It opens only for the same use, which says where the secret goes.
+// Seal encrypts a secret. It can be opened only with the same use, which says where the secret may be sent.
 func (s *Sealer) Seal(secret, use string) []byte {
 	return s.aead.Seal(nil, nil, []byte(secret), []byte(use))
 }
 
-// ErrSealed says that a secret does not open: it was sealed with another key, or for another use.
+// ErrSealed means that a secret cannot be opened: it was sealed with another key, or for another use.
 var ErrSealed = errors.New("the secret was sealed with another key")
 
-// Open gives the secret back. It answers ErrSealed.
+// Open decrypts a secret. It returns ErrSealed.
 func (s *Sealer) Open(box []byte, use string) (string, error) {
 	if s == nil {
 		return "", ErrSealed
@@ -52,9 +54,9 @@ func (s *Sealer) Open(box []byte, use string) (string, error) {
 	return string(secret), nil
 }
 
-// Operator is what the operator says of upstreams.
+// Operator is the operator's configuration of upstreams.
 type Operator struct {
 	Allowed  Allowed
-	Defaults []*Upstream // of projects that name none
-	Sealer   *Sealer     // nil: projects cannot seal keys
+	Defaults []*Upstream // for projects that name none
+	Sealer   *Sealer     // nil if projects cannot seal keys
 }

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Spec is an upstream as a project's settings write it.
+// Spec is an upstream in a project's settings.
 type Spec struct {
 	Name     string   `json:"name"`
 	Protocol Protocol `json:"protocol"`
 	BaseURL  string   `json:"base_url"`         // with the API's version
-	Key      KeyUse   `json:"key,omitempty"`    // "": pass
-	Secret   string   `json:"secret,omitempty"` // of a sealed upstream; it is read once and never shown
-	Models   []string `json:"models,omitempty"` // patterns as of path.Match; none: all models
+	Key      KeyUse   `json:"key,omitempty"`    // "" means pass
+	Secret   string   `json:"secret,omitempty"` // of a sealed upstream; write-only
+	Models   []string `json:"models,omitempty"` // patterns of path.Match; none means all models
 	Headers  []string `json:"headers,omitempty"`
-	// AllowPrivate says that the host may be one of a private network. The operator must have named it, too.
+	// AllowPrivate means that the host may be in a private network. The operator must also list it.
 	AllowPrivate bool `json:"allow_private,omitempty"`
-	// ContextTokens and OutputTokens are the models' context window and their largest output; 0: not known.
+	// ContextTokens and OutputTokens are the models' context window and largest output; 0 means unknown.
 	ContextTokens int `json:"context_tokens,omitempty"`
 	OutputTokens  int `json:"output_tokens,omitempty"`
 }
@@ -33,7 +33,7 @@ const (
 	Sealed KeyUse = "sealed" // the project's, which the client never sees
 )
 
-// The bounds of a spec.
+// The limits of a spec.
 const (
 	MaxSpecs   = 32
 	maxList    = 64
@@ -42,10 +42,10 @@ const (
 	maxTokens  = 1 << 30
 )
 
-// Wrong says what is wrong with a field of a spec, by a code of the API's errors.
+// Wrong describes what is wrong with a field of a spec, with an error code of the API.
 type Wrong struct{ Field, Code, Detail string }
 
-// Check says what is wrong with a spec, nil where nothing is.
+// Check returns what is wrong with a spec; nil if it is valid.
 func (s *Spec) Check() *Wrong {
 	if _, err := ParseBase(s.BaseURL); err != nil {
 		return &Wrong{"base_url", "invalid_value", err.Error()}
@@ -81,12 +81,12 @@ func (s *Spec) Check() *Wrong {
 	return nil
 }
 
-// kept are headers that never go to an upstream because a project's settings say so.
+// kept are headers that project settings cannot forward to an upstream.
 var kept = []string{"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Set-Cookie", "Host", "Connection", "Keep-Alive",
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Content-Length", "Content-Encoding", "Accept-Encoding", "Expect", "Forwarded", "X-Agent-Token"}
 
-// mayGo tells whether a header's name is one that a project may let go on.
+// mayGo reports whether a project may forward the header with this name.
 func mayGo(name string) bool {
 	canonical := http.CanonicalHeaderKey(name)
 	return name != "" && len(name) <= maxPattern && !slices.Contains(kept, canonical) &&
@@ -96,7 +96,7 @@ func mayGo(name string) bool {
 		})
 }
 
-// Upstream is the upstream that a spec which passed Check describes, with the key that its secret opens to.
+// Upstream returns the upstream described by a spec that passed Check. key is the decrypted secret.
 func (s *Spec) Upstream(key string) *Upstream {
 	base, err := ParseBase(s.BaseURL)
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *Spec) Upstream(key string) *Upstream {
 		OutputTokens: s.OutputTokens}
 }
 
-// Choose gives the upstream of a protocol that serves a model: the first whose patterns match. A request that names no
-// model goes to the first that takes all models, else to the first one.
+// Choose returns the upstream of a protocol that serves a model: the first whose patterns match. If the request names
+// no model, it returns the first upstream that serves all models, or else the first one.
 func Choose(all []*Upstream, p Protocol, model string) *Upstream {
 	var first *Upstream
 	for _, u := range all {

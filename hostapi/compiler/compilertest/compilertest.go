@@ -1,5 +1,5 @@
-// Package compilertest lets a test binary be its own compiler's child: a package whose tests make a policy host calls
-// Main from its TestMain and gives the host Command.
+// Package compilertest lets a test binary be its own compiler's child: a package whose tests create a policy host calls
+// Main in its TestMain and passes Command to the host.
 package compilertest
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// dirs are the folders that Dir made.
+// dirs are the directories that Dir created.
 var dirs struct {
 	sync.Mutex
 	paths []string
 }
 
-// Main runs the tests, or compiles where the binary was started for that, and returns the exit code. After the tests it
-// removes the folders that Dir made.
+// Main runs the tests, or compiles if the binary was started for that, and returns the exit code. After the tests it
+// removes the directories that Dir created.
 func Main(m *testing.M) int {
 	if len(os.Args) > 1 && os.Args[1] == compiler.Command {
-		// Not os.Exit, which in a binary that looks for races takes another second.
+		// Not os.Exit, which takes another second in a binary built with the race detector.
 		syscall.Exit(compiler.Main(os.Args[2:], os.Stdin, os.Stderr))
 	}
 	code := m.Run()
@@ -35,8 +35,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Dir makes a folder for the machine code of a host that all tests of the process share. Nobody closes such a host,
-// which would remove a folder of its own.
+// Dir creates a directory for the machine code of a host that all tests of the process share. Nobody closes such a
+// host, which would remove a temporary directory of its own.
 func Dir() string {
 	path, err := os.MkdirTemp("", "mneme-compiled-")
 	if err != nil {
@@ -48,7 +48,7 @@ func Dir() string {
 	return path
 }
 
-// Command starts this binary as a child.
+// Command returns the command that starts this binary as a child.
 func Command() []string {
 	binary, err := os.Executable()
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package opcode names the WebAssembly instructions that a policy may use and says how each is laid out: what
-// follows the opcode and how many operands it takes and leaves. What is not here is refused, because fuel cannot be
-// charged for an instruction that nobody has looked at.
+// Package opcode describes the WebAssembly instructions that a policy may use: their names, what follows the opcode,
+// and how many operands they take and leave. Any other instruction is refused, because it has no price in fuel.
 //
 // The set is WebAssembly 2.0 without SIMD: the first version, sign extension, non-trapping conversions, bulk memory,
 // multiple values and reference types.
 package opcode
 
-// Opcodes of one byte that need a name somewhere. The rest is known by its range (see Of).
+// Opcodes of one byte that are used by name. The others are known by their range (see Of).
 const (
 	Unreachable  byte = 0x00
 	Nop          byte = 0x01
@@ -99,7 +98,7 @@ const (
 	Misc         byte = 0xfc // prefix: the opcodes below follow as one byte
 )
 
-// Opcodes behind the Misc prefix.
+// Opcodes after the Misc prefix.
 const (
 	MiscTruncLast  byte = 0x07 // 0 to 7 are the saturating conversions
 	MiscMemoryInit byte = 0x08
@@ -114,7 +113,7 @@ const (
 	MiscTableFill  byte = 0x11
 )
 
-// IsStore tells whether an instruction writes one value into memory.
+// IsStore reports whether an instruction writes one value into memory.
 func IsStore(op byte) bool { return op >= I32Store && op <= I64Store32 }
 
 // Immediate says what follows an opcode.
@@ -221,7 +220,7 @@ func Of(op byte) (Info, bool) {
 	return Info{}, false
 }
 
-// numeric tells the comparisons, arithmetic and conversions of one operand from those of two.
+// numeric distinguishes comparisons, arithmetic and conversions with one operand from those with two.
 func numeric(op byte) Info {
 	switch {
 	case op == I32Eqz, op == I64Eqz, op >= I32WrapI64,
@@ -232,7 +231,7 @@ func numeric(op byte) Info {
 	return Info{None, 2, 1}
 }
 
-// OfMisc returns the shape of an opcode behind the Misc prefix.
+// OfMisc returns the shape of an opcode after the Misc prefix.
 func OfMisc(op byte) (Info, bool) {
 	switch op {
 	case MiscMemoryInit:
@@ -257,7 +256,7 @@ func OfMisc(op byte) (Info, bool) {
 	return Info{None, 1, 1}, op <= MiscTruncLast
 }
 
-// AppendSigned appends a signed LEB128 number, the form of constants. Unsigned ones are binary.AppendUvarint's.
+// AppendSigned appends a signed LEB128 number, the encoding of constants. For unsigned ones use binary.AppendUvarint.
 func AppendSigned(b []byte, v int64) []byte {
 	for {
 		low := byte(v) & 0x7f

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// Module is a module in the making. Imports must be added before functions. Bytes writes whatever was asked for,
+// Module is a module that is being built. Imports must be added before functions. Bytes writes whatever was added,
 // valid or not.
 type Module struct {
 	types     []wasm.FuncType
@@ -30,7 +30,7 @@ type Module struct {
 // Types is a list of value types, to keep signatures short.
 type Types = []wasm.ValueType
 
-// Type returns the index of a function type, added where it is not there yet.
+// Type returns the index of a function type, which it adds if necessary.
 func (m *Module) Type(params, results Types) uint32 {
 	for i, t := range m.types {
 		if slices.Equal(t.Params, params) && slices.Equal(t.Results, results) {
@@ -63,7 +63,7 @@ func (m *Module) Func(params, results, locals Types, code ...[]byte) uint32 {
 	return m.FuncRaw(m.Type(params, results), slices.Concat(groups, slices.Concat(code...), []byte{opcode.End}))
 }
 
-// FuncRaw adds a function whose body, locals included, is given as it stands.
+// FuncRaw adds a function with the given body, including locals.
 func (m *Module) FuncRaw(typ uint32, body []byte) uint32 {
 	m.functions = append(m.functions, u32(nil, typ))
 	m.bodies = append(m.bodies, append(u32(nil, uint32(len(body))), body...))
@@ -75,7 +75,7 @@ func (m *Module) Table(entries uint32) {
 	m.tables = append(m.tables, u32([]byte{byte(wasm.FuncRef), 0}, entries))
 }
 
-// Memory adds a memory of so many pages; no maximum where that is below the minimum.
+// Memory adds a memory with a number of pages; there is no maximum if high is below low.
 func (m *Module) Memory(low, high uint32) {
 	if high < low {
 		m.memories = append(m.memories, u32([]byte{0}, low))
@@ -122,7 +122,7 @@ func (m *Module) PassiveElements(functions ...uint32) uint32 {
 	return uint32(len(m.elements) - 1)
 }
 
-// ElementsRaw adds an element segment as it stands.
+// ElementsRaw adds an element segment with the given bytes.
 func (m *Module) ElementsRaw(item ...byte) { m.elements = append(m.elements, item) }
 
 // Data fills memory from an offset.
@@ -186,7 +186,7 @@ func Op(op byte, immediates ...uint32) []byte {
 	return out
 }
 
-// Misc returns an instruction behind the Misc prefix.
+// Misc returns an instruction after the Misc prefix.
 func Misc(op byte, immediates ...uint32) []byte {
 	return append([]byte{opcode.Misc}, Op(op, immediates...)...)
 }

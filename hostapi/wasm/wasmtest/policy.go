@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// Policy returns a whole policy module of mneme/1 whose mneme_assemble is the code given, with the parameters req,
-// req_len, plan and plan_cap as locals 0 to 3. The manifest is the JSON text.
+// Policy returns a complete policy module of mneme/1 whose mneme_assemble consists of the given code, with the
+// parameters req, req_len, plan and plan_cap as locals 0 to 3. The manifest is the JSON text.
 func Policy(manifest string, assemble ...[]byte) []byte {
 	i32 := func(n int) Types { return slices.Repeat(Types{wasm.I32}, n) }
 	const request, plan, pages = 1 << 16, 1<<16 + 1<<19, 16
@@ -24,7 +24,7 @@ func Policy(manifest string, assemble ...[]byte) []byte {
 	return m.Bytes()
 }
 
-// Manifest is a manifest without config or tests; the version makes modules differ that do the same.
+// Manifest returns a manifest without config or tests. Different versions make different modules that do the same.
 func Manifest(version string) string {
 	return `{"abi":"1.0","hooks":["assemble"],"version":"` + version + `"}`
 }
@@ -35,8 +35,8 @@ func Keep() []byte { return I32Const(0) }
 // Trap ends mneme_assemble with a trap.
 func Trap() []byte { return []byte{opcode.Unreachable} }
 
-// When runs code where the table has exactly that many records, and goes on behind it elsewhere. The code must end
-// the function.
+// When runs code if the table has exactly that many records, and continues after it otherwise. The code must end the
+// function.
 func When(records int32, code []byte) []byte {
 	const recordCount = 16
 	return slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.I32Load, 2, recordCount), I32Const(records),

@@ -9,10 +9,10 @@ const (
 	majorShift   = 16
 )
 
-// Role says who a record speaks for.
+// Role is the author of a record.
 type Role uint8
 
-// Roles. System-class records are summaries, memories and markers; they count against the token budget only.
+// Roles. System-class records are summaries, memories and markers; they count only against the token budget.
 const (
 	User      Role = 1
 	Assistant Role = 2
@@ -20,7 +20,7 @@ const (
 	System    Role = 4
 )
 
-// Kind says what a record is.
+// Kind is the type of a record.
 type Kind uint8
 
 // Kinds. A Call is an assistant message with tool calls; its Results share its atom.
@@ -34,11 +34,11 @@ const (
 	Marker  Kind = 6
 )
 
-// Flags is a set of facts about a record.
+// Flags is a set of properties of a record.
 type Flags uint16
 
-// Flags of a record. The window must hold the atom of a Mandatory record whatever the plan says; its
-// tool results may be cut, stubbed or replaced.
+// Flags of a record. The window must contain the atom of a Mandatory record, whatever the plan says; its tool results
+// may be truncated, stubbed or replaced.
 const (
 	Pending     Flags = 1
 	OpenCall    Flags = 2
@@ -53,10 +53,10 @@ const (
 	Document    Flags = 1024
 )
 
-// Has tells whether any flag of set is set.
+// Has reports whether any flag of set is set.
 func (f Flags) Has(set Flags) bool { return f&set != 0 }
 
-// OpCode names what the host does to a range of records.
+// OpCode is what the host does to a range of records.
 type OpCode uint8
 
 // Ops of a plan. The methods of Plan write them.
@@ -72,7 +72,7 @@ const (
 	OpStrip     OpCode = 9
 )
 
-// EarlierQuestion is the one template of COMPRESS, SizeStub the one of STUB. REPLACE has template 0 for a text and
+// EarlierQuestion is the only template of COMPRESS, and SizeStub that of STUB. REPLACE has template 0 for a text and
 // ReplaceArguments for the arguments of a call.
 const (
 	EarlierQuestion  uint8 = 1
@@ -80,24 +80,24 @@ const (
 	ReplaceArguments uint8 = 2
 )
 
-// Parts is a set of kinds of content beside text, which STRIP leaves out.
+// Parts is a set of kinds of content other than text, which STRIP removes.
 type Parts uint32
 
 // Parts of a message.
 const (
 	ImageParts    Parts = 1
 	AudioParts    Parts = 2
-	DocumentParts Parts = 4 // files too
-	ThinkingParts Parts = 8 // reasoning too
+	DocumentParts Parts = 4 // including files
+	ThinkingParts Parts = 8 // including reasoning
 )
 
-// MaxScore is the score of a text that holds all words of a query, over and over.
+// MaxScore is the score of a text that contains all words of a query many times.
 const MaxScore = 1_000_000
 
-// StoredOnly is the argument of a SUMMARISE that asks for nothing. Plan.ShowSummary writes it.
+// StoredOnly is the argument of a SUMMARISE that does not ask to extend the summary. Plan.ShowSummary sets it.
 const StoredOnly = 1
 
-// Level grades a log line.
+// Level is the level of a log line.
 type Level uint8
 
 // Levels of a log line.
@@ -108,10 +108,10 @@ const (
 	Fault Level = 3
 )
 
-// MaxReason is the longest reason that the host takes, in bytes.
+// MaxReason is the maximum length of a reason, in bytes.
 const MaxReason = 200
 
-// Error is an error whose text is a constant, so that returning one allocates nothing.
+// Error is an error with a constant text, so that returning one does not allocate.
 type Error string
 
 func (e Error) Error() string { return string(e) }

@@ -1,6 +1,6 @@
 package mneme
 
-// call is one call of a policy, the same in a module and in a native build.
+// call makes one call of a policy. It is the same in a module and in a native build.
 func call(policy Policy, req *Request, plan *Plan, request, buffer []byte) (int, error) {
 	if err := req.open(request); err != nil {
 		return 0, err

@@ -12,7 +12,7 @@ const (
 	configString  = 4
 )
 
-// ConfigInt returns an integer setting, or absent where there is no integer of that name.
+// ConfigInt returns an integer setting, or absent if there is no integer with that name.
 func (q *Request) ConfigInt(key string, absent int64) int64 {
 	if e := q.setting(key); e != nil && e.kind == configInteger {
 		return int64(e.value)
@@ -20,7 +20,7 @@ func (q *Request) ConfigInt(key string, absent int64) int64 {
 	return absent
 }
 
-// ConfigFloat returns a number, which may be given as an integer, or absent.
+// ConfigFloat returns a number setting, which may be given as an integer, or absent.
 func (q *Request) ConfigFloat(key string, absent float64) float64 {
 	switch e := q.setting(key); {
 	case e == nil:

@@ -1,7 +1,7 @@
-// Package mneme is the guest SDK: what a Mneme policy written in Go sees of the policy ABI, mneme/1.
+// Package mneme is the guest SDK: it gives Mneme policies written in Go access to the policy ABI, mneme/1.
 //
 // A policy is a function that reads a table of message headers and writes a plan. Records that the plan does not name
-// are kept as they are:
+// are kept unchanged:
 //
 //	package main
 //
@@ -24,8 +24,8 @@
 //
 // The same files build three ways: TinyGo and stock Go (GOOS=wasip1 GOARCH=wasm -buildmode=c-shared) make a module, and
 // a native build lets package mnemetest call the function from ordinary tests. Command mneme-manifest then adds the
-// manifest that every module must carry. examples/keep-by-tag is a whole policy.
+// manifest that every module must carry. examples/keep-by-tag is a complete policy.
 //
-// A policy is called many times in one instance, whose memory the host puts back after every call: nothing that it
-// stores outlives the call. Time and randomness are inputs (Request.Now, Request.Seed).
+// A policy is called many times in one instance, whose memory the host restores after every call: nothing that the
+// policy stores survives the call. Time and randomness are inputs (Request.Now, Request.Seed).
 package mneme

@@ -24,7 +24,7 @@ func ExampleRegister() {
 	_ = mneme.Register(stubOldErrors) // in a module: var _ = mneme.Register(stubOldErrors)
 }
 
-// A policy is tested as plain Go: a table goes in, ops come out.
+// Policies can be tested as plain Go functions: the input is a table, the output a list of ops.
 func ExamplePolicy() {
 	result, err := mnemetest.Run(stubOldErrors, &mnemetest.Table{Records: []mnemetest.Record{
 		{Turn: 1, Seq: 1, Atom: 1, Role: mneme.User, Text: "Book the flight."},

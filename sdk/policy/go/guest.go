@@ -4,8 +4,8 @@ package mneme
 
 import "unsafe"
 
-// guest is the state of the one instance that a module's memory holds. Exports are functions of the module and have no
-// receiver, so this is the one place for it.
+// guest is the state of the only instance in a module's memory. Exports are functions without a receiver, so the state
+// is global.
 var guest struct {
 	policy  Policy
 	request Request
@@ -18,13 +18,13 @@ const (
 	arenaPlan    = 1
 )
 
-// Errors of a call that does not keep to the ABI, or of a module that registers nothing.
+// Errors of a call that violates the ABI, or of a module that registers no policy.
 const (
 	errNoPolicy = Error("mneme: the module registers no policy")
 	errArena    = Error("mneme: call outside the arenas")
 )
 
-// Register makes a policy the module's: `var _ = mneme.Register(policy)`. The main function of a module is never run.
+// Register sets the module's policy: `var _ = mneme.Register(policy)`. The main function of a module is never run.
 func Register(policy Policy) struct{} {
 	guest.policy = policy
 	return struct{}{}
@@ -61,7 +61,7 @@ func exportAssemble(req, reqLen, plan, planCap int32) int32 {
 	return int32(n)
 }
 
-// area is the part of an arena that the host speaks of. Going through the arenas keeps their memory alive.
+// area returns the part of an arena that the host refers to. Using the arenas keeps their memory alive.
 func area(kind int, at, size int32) ([]byte, bool) {
 	arena := guest.arenas[kind]
 	if len(arena) == 0 || at != address(arena) || uint32(size) > uint32(len(arena))*8 {

@@ -28,7 +28,8 @@ func hostLog(level uint32, ptr unsafe.Pointer, size uint32)
 //go:wasmimport mneme fail
 func hostFail(ptr unsafe.Pointer, size uint32)
 
-// hostFunctions is Host over the imports. It is a type of its own, not an interface, so that unused imports vanish.
+// hostFunctions implements Host with the imports. It is used as a concrete type, not as an interface, so that unused
+// imports are removed.
 type hostFunctions struct{}
 
 func (hostFunctions) Text(record, offset int, buf []byte) int {

@@ -5,16 +5,16 @@ import (
 	"unsafe"
 )
 
-// Plan is what a policy answers. Its methods write into the host's buffer and allocate nothing: texts grow up from the
-// front, ops down from the end, and they are joined when the policy returns. A plan that outgrows the buffer fails the
-// step with an error; the policy need not check.
+// Plan is the output of a policy. Its methods write into the host's buffer and do not allocate: texts grow from the
+// front, ops from the end, and they are joined when the policy returns. If a plan does not fit into the buffer, the
+// step fails with an error; the policy need not check.
 //
-// Ranges are record indexes, both inclusive. Ranges of different ops must not overlap, unless Keep or ReplaceArguments
-// says so.
+// Ranges are record indexes, both inclusive. Ranges of different ops must not overlap, except as documented for Keep
+// and ReplaceArguments.
 type Plan struct {
 	mem     []byte
 	textEnd int
-	ops     []opRecord // a view of mem's end, of which ops[next:] are written, the newest first
+	ops     []opRecord // a view of mem's end; ops[next:] are written, newest first
 	next    int
 	err     Error
 }
@@ -25,7 +25,7 @@ const (
 	errTextOrder = Error("mneme: only the newest text can be continued")
 )
 
-// open takes a buffer, which must be aligned to 8 bytes.
+// open sets the buffer, which must be aligned to 8 bytes.
 func (p *Plan) open(mem []byte) error {
 	base := unsafe.Pointer(unsafe.SliceData(mem))
 	if len(mem) < planHeaderSize || len(mem)%8 != 0 || uintptr(base)%8 != 0 {
@@ -40,7 +40,7 @@ func (p *Plan) open(mem []byte) error {
 	return nil
 }
 
-// Drop leaves records out: whole atoms only. A range that continues the one before for the same reason is joined with
+// Drop removes records, only whole atoms. A range that continues the previous one for the same reason is joined with
 // it, so a loop may drop record by record.
 func (p *Plan) Drop(first, last int, why Text) {
 	if p.next < len(p.ops) {
@@ -53,54 +53,55 @@ func (p *Plan) Drop(first, last int, why Text) {
 	p.add(OpDrop, first, last, why)
 }
 
-// Compress puts one earlier question, `[earlier question] (turn N): TEXT`, in the place of whole atoms of one turn
-// that hold at least one user message.
+// Compress replaces whole atoms of one turn, which must contain a user message, by one earlier question: `[earlier
+// question] (turn N): TEXT`.
 func (p *Plan) Compress(first, last int, why Text) {
 	if o := p.add(OpCompress, first, last, why); o != nil {
 		o.template = EarlierQuestion
 	}
 }
 
-// Truncate cuts each text to a number of tokens, head and tail, and marks the cut.
+// Truncate shortens each text to a number of tokens by cutting out its middle, and marks the cut.
 func (p *Plan) Truncate(first, last, tokens int, why Text) {
 	if o := p.add(OpTruncate, first, last, why); o != nil {
 		o.argument = uint32(tokens)
 	}
 }
 
-// Stub puts a short marker that names the tool and the size in the place of each tool result's text.
+// Stub replaces the text of each tool result by a short marker that names the tool and the size.
 func (p *Plan) Stub(first, last int, why Text) {
 	if o := p.add(OpStub, first, last, why); o != nil {
 		o.template = SizeStub
 	}
 }
 
-// Replace gives a record another text; role, ids and calls stay.
+// Replace gives a record another text; role, ids and calls do not change.
 func (p *Plan) Replace(record int, text, why Text) {
 	p.withText(p.add(OpReplace, record, record, why), text)
 }
 
-// Insert puts a system-class message before a record, or at the end where before is Request.Len. Never inside an atom.
+// Insert inserts a system-class message before a record, or at the end if before is Request.Len, but never inside an
+// atom.
 func (p *Plan) Insert(before int, text, why Text) {
 	p.withText(p.add(OpInsert, before, before, why), text)
 }
 
-// Summarise puts the session's running summary at first, in the place of the records that it covers, and asks the host
-// to extend it up to last, in the background. Whole atoms only, and one SUMMARISE a plan. Records that it does not
-// cover stay, and all do where no summary is stored.
+// Summarise replaces the records that the session's running summary covers by the summary, at the position first, and
+// asks the host to extend the summary up to last, in the background. It takes only whole atoms, and a plan may contain
+// one SUMMARISE. Records that the summary does not cover are kept; without a stored summary, all are.
 func (p *Plan) Summarise(first, last int, why Text) {
 	p.add(OpSummarise, first, last, why)
 }
 
-// ShowSummary is a Summarise that uses what is stored (Request.SummaryCovers) and asks for nothing.
+// ShowSummary is Summarise without asking to extend the stored summary (Request.SummaryCovers).
 func (p *Plan) ShowSummary(first, last int, why Text) {
 	if o := p.add(OpSummarise, first, last, why); o != nil {
 		o.argument = StoredOnly
 	}
 }
 
-// ReplaceArguments gives a call other arguments: the record is one assistant's, calls count from 0. They must be valid
-// JSON where the old ones were. The calls of one record may be replaced in one plan, and its text too.
+// ReplaceArguments gives a call other arguments. The record must be an assistant's, and calls count from 0. The new
+// arguments must be valid JSON if the old ones were. One plan may replace several calls of a record, and its text, too.
 func (p *Plan) ReplaceArguments(record, call int, arguments, why Text) {
 	o := p.add(OpReplace, record, record, why)
 	if o != nil {
@@ -109,11 +110,11 @@ func (p *Plan) ReplaceArguments(record, call int, arguments, why Text) {
 	p.withText(o, arguments)
 }
 
-// Keep pins whole atoms: later steps see them Pinned, and the built-in policies leave them for as long as they fit. It
-// may name records that other ops change, but none that they take out of the window.
+// Keep pins whole atoms: later steps see them as Pinned, and the built-in policies keep them as long as they fit. The
+// range may include records that other ops change, but none that they remove from the window.
 func (p *Plan) Keep(first, last int, why Text) { p.add(OpKeep, first, last, why) }
 
-// Strip leaves parts of messages out, such as ImageParts|DocumentParts. Texts and calls stay.
+// Strip removes parts of messages, such as ImageParts|DocumentParts. Texts and calls are kept.
 func (p *Plan) Strip(first, last int, parts Parts, why Text) {
 	if o := p.add(OpStrip, first, last, why); o != nil {
 		o.argument = uint32(parts)
@@ -126,7 +127,7 @@ func (p *Plan) withText(o *opRecord, text Text) {
 	}
 }
 
-// add writes one op, or returns nil where the buffer is full. A module holds it once, however many ops a policy uses.
+// add writes one op, or returns nil if the buffer is full. A module holds it once, however many ops a policy uses.
 //
 //go:noinline
 func (p *Plan) add(code OpCode, first, last int, why Text) *opRecord {
@@ -143,7 +144,7 @@ func (p *Plan) add(code OpCode, first, last int, why Text) *opRecord {
 	return o
 }
 
-// room is the number of bytes between texts and ops. Seven are kept back to align the ops.
+// room returns the number of bytes between texts and ops, minus seven for aligning the ops.
 func (p *Plan) room() int {
 	return len(p.mem) - (len(p.ops)-p.next)*opSize - p.textEnd - 7
 }
@@ -154,7 +155,7 @@ func (p *Plan) fail(e Error) {
 	}
 }
 
-// close joins texts and ops and returns the plan's length in bytes, 0 for a plan without ops.
+// close joins texts and ops and returns the plan's length in bytes; 0 for a plan without ops.
 func (p *Plan) close() (int, error) {
 	if p.err != "" {
 		return 0, p.err
@@ -163,10 +164,10 @@ func (p *Plan) close() (int, error) {
 	if len(written) == 0 {
 		return 0, nil
 	}
-	// Whole ops are moved, not their fields: a third of the code.
+	// Move whole ops rather than their fields: this takes a third of the code.
 	slices.Reverse(unsafe.Slice((*[opSize / 8]uint64)(unsafe.Pointer(&written[0])), len(written)))
 	at := (p.textEnd + 7) &^ 7
-	clear(p.mem[p.textEnd:at]) // the same plan is the same bytes
+	clear(p.mem[p.textEnd:at]) // the same plan always has the same bytes
 	size := len(written) * opSize
 	copy(p.mem[at:], p.mem[len(p.mem)-size:])
 	head := (*[4]uint32)(unsafe.Pointer(unsafe.SliceData(p.mem)))

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// table has n user messages, each a turn.
+// table returns a table of n user messages, one per turn.
 func table(n int) *mnemetest.Table {
 	t := new(mnemetest.Table)
 	for i := range n {
@@ -54,7 +54,7 @@ func TestPlanWritesEveryOp(t *testing.T) {
 	}
 }
 
-// A policy sees what the stored summary covers and shows it without asking for more.
+// A policy sees what the stored summary covers, and shows it without asking to extend it.
 func TestShowSummary(t *testing.T) {
 	in := table(4)
 	in.SummaryCovers, in.SummaryTokens = 3, 40
@@ -107,8 +107,8 @@ func TestPlanWithoutOpsIsEmpty(t *testing.T) {
 	}
 }
 
-// Whatever is written into a buffer of whatever size, the plan is whole or an error, and no byte depends on what the
-// buffer held before.
+// Whatever is written into a buffer of any size, the result is a complete plan or an error, and no byte depends on the
+// buffer's previous contents.
 func FuzzPlanFillsItsBuffer(f *testing.F) {
 	f.Add(uint16(0), uint8(1), "a reason")
 	f.Add(uint16(6), uint8(1), "")

@@ -3,50 +3,50 @@ package mneme
 import "unsafe"
 
 // Record is one message as a policy sees it: the ABI's 72 bytes, viewed in place. Do not change it. Agent and Tool are
-// string ids for Request.String; tags are read with Request.Tag and Request.HasTag.
+// string ids for Request.String; read tags with Request.Tag and Request.HasTag.
 type Record struct {
 	Index            uint32
 	Turn             uint32 // 0 for system-class records
-	Seq              uint64 // counts the session's messages from 1; 0 for system-class records
+	Seq              uint64 // number of the message in its session, from 1; 0 for system-class records
 	Role             Role
 	Kind             Kind
 	Flags            Flags
-	Tokens           uint32 // of the rendering asked for
-	CompressedTokens uint32 // as an earlier question; 0 where there is none
+	Tokens           uint32 // in the requested rendering
+	CompressedTokens uint32 // as an earlier question; 0 if it cannot be one
 	TextBytes        uint32
-	Atom             uint32 // equal for all records of an atom, which stand together
-	Delegation       uint32 // 0: none
+	Atom             uint32 // equal for all records of an atom, which are adjacent
+	Delegation       uint32 // 0 means none
 	Agent            uint32
 	Tool             uint32
 	tagsAt           uint32
 	TagCount         uint32
 	Created          int64  // ms since 1970
-	Place            uint32 // of Turn among the turns that live, from 1; 0 for system-class records
+	Place            uint32 // position of Turn among the living turns, from 1; 0 for system-class records
 	_                uint32
 }
 
 const recordSize = 72
 
-// preamble is the request's head, viewed in place.
+// preamble is the request's preamble, viewed in place.
 type preamble struct {
 	magic, abi                               uint32
 	size, recordSize, recordCount, recordsAt uint32
 	configAt, configCount                    uint32
 	stringsAt, stringsCount                  uint32
 
-	BudgetMessages   uint32 // roles User, Assistant and Tool that are not Compressed; 0: no bound
-	BudgetTokens     uint32 // all records; 0: no bound
-	ViewerDelegation uint32 // compares with Record.Delegation; 0: the main agent
+	BudgetMessages   uint32 // for records with the roles User, Assistant and Tool that are not Compressed; 0 means no limit
+	BudgetTokens     uint32 // for all records; 0 means no limit
+	ViewerDelegation uint32 // compare with Record.Delegation; 0 means the main agent
 	ViewerAgent      uint32 // string id
 	Now              int64  // ms since 1970
 	Seed             uint64
-	NewestTurn       uint32 // the pending turn's number where there is one
+	NewestTurn       uint32 // the number of the pending turn, if there is one
 	flags            uint32
-	SummaryCovers    uint64 // messages with Seq up to this are in the stored summary; 0: none
+	SummaryCovers    uint64 // the stored summary covers messages with Seq up to this; 0 means that there is none
 	SummaryTokens    uint32
 	_                uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table
-	MemoryBudget     uint32 // what recalled memories may take; 0: none are asked for, or no bound
+	MemoryBudget     uint32 // for recalled memories; 0 means that none are requested, or no limit
 	_                uint32
 }
 
@@ -76,7 +76,7 @@ const (
 	opSize         = 32
 )
 
-// The layouts are the ABI's or the package does not compile.
+// The package compiles only if the layouts are the ABI's.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Record{})-recordSize]
 	_ = [1]struct{}{}[unsafe.Sizeof(preamble{})-preambleSize]

@@ -3,11 +3,11 @@ package mneme
 import "unsafe"
 
 // Policy decides what the model sees: it reads the request and writes the plan. It must be a pure function of the
-// request. An error fails the step, whose text is the author's message to the operator.
+// request. An error fails the step; its text is shown to the operator.
 type Policy func(req *Request, plan *Plan) error
 
-// Request is what a policy is asked: a table of records, oldest first, with budgets, viewer and config. All of it is a
-// view of the host's bytes, valid for one call.
+// Request is the input of a policy: a table of records, oldest first, with budgets, viewer and config. It is a view of
+// the host's bytes, valid for one call.
 type Request struct {
 	*preamble
 	mem     []byte
@@ -18,10 +18,10 @@ type Request struct {
 	wantedID uint32
 }
 
-// noString is no string's id: a table of so many would not fit any memory.
+// noString is not the id of any string: such a large table would not fit into memory.
 const noString = 1<<32 - 1
 
-// errRequest is the answer to bytes that no host sends: cut short, of another major version, not aligned to 8 bytes, or
+// errRequest is returned for bytes that no host sends: truncated, of another major version, not aligned to 8 bytes, or
 // read on a big-endian machine.
 const errRequest = Error("mneme: not a request of mneme/1")
 
@@ -49,15 +49,15 @@ func holds(mem []byte, at, count, size uint32) bool {
 	return at%8 == 0 && uint64(at)+uint64(count)*uint64(size) <= uint64(len(mem))
 }
 
-// Records is where a request's records lie. A loop over many records is faster over this value in a variable than over
-// the request, because what lies in a variable need not be read again for each record.
+// Records gives access to a request's records. A loop over many records is faster with this value in a variable than
+// with the request, because a variable need not be read again for each record.
 type Records struct {
 	first  unsafe.Pointer
 	stride uintptr // from one record to the next
 	count  int
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (rs Records) Len() int { return rs.count }
 
 // At returns the record at index i, 0 being the oldest. It panics when i is out of range.
@@ -68,16 +68,17 @@ func (rs Records) At(i int) *Record {
 	return (*Record)(unsafe.Add(rs.first, uintptr(i)*rs.stride))
 }
 
-// Records are the request's records.
+// Records returns the request's records.
 func (q *Request) Records() Records { return q.records }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (q *Request) Len() int { return q.records.count }
 
 // Record returns the record at index i, 0 being the oldest. It panics when i is out of range.
 func (q *Request) Record(i int) *Record { return q.records.At(i) }
 
-// AtomEnd is the index after the last record of the atom that begins at first: atoms are dropped whole or not at all.
+// AtomEnd returns the index after the last record of the atom that begins at first. Atoms are dropped whole or not at
+// all.
 func (q *Request) AtomEnd(first int) int {
 	rs, end := q.records, first+1
 	for atom := rs.At(first).Atom; end < rs.count && rs.At(end).Atom == atom; {
@@ -86,10 +87,10 @@ func (q *Request) AtomEnd(first int) int {
 	return end
 }
 
-// OlderExist tells whether the session has messages older than the table.
+// OlderExist reports whether the session has messages older than the table.
 func (q *Request) OlderExist() bool { return q.flags&olderExist != 0 }
 
-// String returns the string with an id from this request, "" for an id that it does not hold.
+// String returns the string with an id from this request, or "" if there is none.
 func (q *Request) String(id uint32) string {
 	if id >= q.stringsCount {
 		return ""
@@ -98,8 +99,8 @@ func (q *Request) String(id uint32) string {
 	return q.view(pair[0], pair[1])
 }
 
-// StringID returns the id of a string, by which it stands in records; false where the request does not hold it. Equal
-// strings have one id, so that a loop need only compare numbers.
+// StringID returns the id of a string, as used in records; false if the request does not contain it. Equal strings have
+// one id, so that a loop need only compare numbers.
 func (q *Request) StringID(s string) (uint32, bool) {
 	for id := range q.stringsCount {
 		if q.String(id) == s {
@@ -112,10 +113,10 @@ func (q *Request) StringID(s string) (uint32, bool) {
 // Tag returns the string id of a record's tag, 0 <= i < r.TagCount. It panics when i is out of range.
 func (q *Request) Tag(r *Record, i int) uint32 { return q.tags(r)[i] }
 
-// HasTag tells whether a record carries a tag. Tags that did not fit the request (TagsLeftOut) are not found.
+// HasTag reports whether a record has a tag. Tags that did not fit into the request (TagsLeftOut) are not found.
 func (q *Request) HasTag(r *Record, tag string) bool { return r.TagCount > 0 && q.hasTag(r, tag) }
 
-// hasTag looks a tag's id up only where it is not the tag asked for before: a policy asks for few tags of many records.
+// hasTag looks up a tag's id only if it differs from the previous tag: policies ask for few tags of many records.
 func (q *Request) hasTag(r *Record, tag string) bool {
 	if len(tag) != len(q.wanted) || unsafe.StringData(tag) != unsafe.StringData(q.wanted) {
 		q.wanted = tag
@@ -137,7 +138,7 @@ func contains(ids []uint32, wanted uint32) bool {
 	return false
 }
 
-// tags is the part of the tag list that belongs to a record.
+// tags returns the part of the tag list that belongs to a record.
 func (q *Request) tags(r *Record) []uint32 {
 	at := uint64(q.stringsAt) + uint64(q.stringsCount)*8 + uint64(r.tagsAt)*4
 	if at+uint64(r.TagCount)*4 > uint64(len(q.mem)) {
@@ -146,7 +147,7 @@ func (q *Request) tags(r *Record) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(at))), int(r.TagCount))
 }
 
-// view is a string of the request's own bytes, "" where it would reach outside.
+// view returns a string from the request's bytes; "" if it would lie outside.
 func (q *Request) view(at, length uint32) string {
 	if length == 0 || uint64(at)+uint64(length) > uint64(len(q.mem)) {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// What a table says is what the policy reads.
+// The policy reads what the table contains.
 func TestRequestRoundTrip(t *testing.T) {
 	in := &mnemetest.Table{
 		Records: []mnemetest.Record{
@@ -189,7 +189,7 @@ func TestHostFunctions(t *testing.T) {
 	}
 }
 
-// readAll touches everything that a policy can reach without an index of its own making.
+// readAll reads everything that a policy can reach without computing an index itself.
 func readAll(req *mneme.Request, plan *mneme.Plan) error {
 	for i := range req.Len() {
 		r := req.Record(i)
@@ -254,7 +254,7 @@ func TestRequestStepsByRecordSize(t *testing.T) {
 	}
 }
 
-// No bytes make reading reach outside the request.
+// Whatever the bytes, reading stays inside the request.
 func FuzzRequest(f *testing.F) {
 	seed := table(3)
 	seed.Config = map[string]any{"depth": 3, "name": "x"}

@@ -2,15 +2,15 @@ package mneme
 
 import "unsafe"
 
-// Text is words that stand in a plan: a reason, or the text of an INSERT or REPLACE. One Text can serve many ops.
+// Text is a text in a plan: a reason, or the text of an INSERT or REPLACE. One Text can be used by many ops.
 //
-// A reason is a code, or a code and free words, `too_old: from before the release`, at most MaxReason bytes.
+// A reason is a code, or a code and free text, such as `too_old: from before the release`, of at most MaxReason bytes.
 type Text struct {
 	plan       *Plan
 	at, length uint32
 }
 
-// Text writes words into the plan.
+// Text writes a text into the plan.
 func (p *Plan) Text(words string) Text {
 	return Text{plan: p, at: uint32(p.textEnd)}.Str(words)
 }
@@ -48,7 +48,7 @@ func (t Text) Uint(n uint64) Text {
 	}
 }
 
-// String is a view of the text, valid until the policy returns.
+// String returns the text, as a view that is valid until the policy returns.
 func (t Text) String() string {
 	if t.length == 0 {
 		return ""
@@ -56,5 +56,5 @@ func (t Text) String() string {
 	return unsafe.String(&t.plan.mem[t.at], int(t.length))
 }
 
-// Len is the length of the text in bytes; 0 for the zero Text, which is an op without a reason.
+// Len returns the length of the text in bytes; 0 for the zero Text, which means an op without a reason.
 func (t Text) Len() int { return int(t.length) }

@@ -8,15 +8,15 @@ export type Problem = Schemas['Problem'];
 // The session's cookie is accepted only with this header, which no other site can send.
 const consoleHeaders = { 'X-Mneme-Console': '1' };
 
-/** The public API. The console has no other way to the server. */
+/** The public API. The console uses no other. */
 export const api = createClient<paths>({ headers: consoleHeaders, credentials: 'same-origin' });
 
 api.use({
-  // What names no tenant is asked in the one that was chosen.
+  // Requests that name no tenant use the selected one.
   async onRequest({ request }) {
     const chosen = inTenant(request.url);
     if (chosen === request.url || new URL(request.url).searchParams.has('tenant')) return undefined;
-    // A request that is made of another one streams its body, which browsers refuse over HTTP/1.1.
+    // A request made from another request streams its body, which browsers do not allow over HTTP/1.1.
     const { method, headers, credentials, signal } = request;
     return new Request(chosen, { method, headers, credentials, signal, body: request.body ? await request.arrayBuffer() : undefined });
   },
@@ -37,7 +37,7 @@ export class Failure extends Error {
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/** The answer of a request, or a Failure that says what the server said. */
+/** Returns the response of a request, or throws a Failure with the server's error. */
 export async function take<T>(request: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>;
   try {
@@ -50,7 +50,7 @@ export async function take<T>(request: Promise<Answer<T>>): Promise<T> {
   return answer.data as T;
 }
 
-/** The answer of a request with the ETag that names it. A proxy that compresses makes the tag weak; it says the same. */
+/** Returns the response of a request with its ETag. A compressing proxy makes the tag weak; it still means the same. */
 export async function takeTagged<T>(request: Promise<Answer<T>>): Promise<{ data: T; tag?: string }> {
   const data = await take(request);
   return { data, tag: (await request).response.headers.get('ETag')?.replace(/^W\//, '') };
@@ -58,7 +58,7 @@ export async function takeTagged<T>(request: Promise<Answer<T>>): Promise<{ data
 
 export type Page<T> = { data: T[]; has_more: boolean; next_cursor?: string | null };
 
-/** Reads pages until there are `most` rows or no more. */
+/** Reads pages until there are `most` rows, or no more. */
 export async function pages<T>(most: number, page: (cursor?: string) => Promise<Page<T>>): Promise<T[]> {
   const rows: T[] = [];
   let cursor: string | undefined;
@@ -70,7 +70,7 @@ export async function pages<T>(most: number, page: (cursor?: string) => Promise<
   return rows;
 }
 
-/** A request to a path outside of the API: the console's own session. */
+/** A request to a path outside of the API: the console's own sign-in. */
 export async function post(path: string, body: unknown, method = 'POST'): Promise<void> {
   const response = await fetch(path, {
     method,

@@ -7,7 +7,7 @@ export const roleNames: Record<string, string> = {
   memories: 'Memories', summary: 'Summary', older: 'Older', text: 'Text', '': 'Note',
 };
 
-/** A letter for a role, in the role's colour; the name is read out. */
+/** A letter for a role, in the role's colour. Screen readers read the name. */
 export function Role({ role }: { role: string }) {
   const name = roleNames[role] ?? role;
   return (
@@ -20,7 +20,7 @@ export function Role({ role }: { role: string }) {
 
 const long = 1400;
 
-/** One part of a message. Long texts are folded, so that one tool result does not bury what is around it. */
+/** One part of a message. Long texts are collapsed, so that a tool result does not hide what is around it. */
 export function BlockView({ block }: { block: Block }) {
   const [open, setOpen] = useState(false);
   const text = open || block.text.length <= long ? block.text : block.text.slice(0, long);
@@ -74,7 +74,7 @@ export function BlockView({ block }: { block: Block }) {
   }
 }
 
-/** A message with its parts, or as the JSON that was posted. */
+/** A message with its parts, or as the posted JSON. */
 export function Body({ shown, raw }: { shown: Shown; raw?: unknown }) {
   if (raw !== undefined) {
     return (

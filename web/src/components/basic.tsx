@@ -4,7 +4,7 @@ import type { Failure } from '../api/client';
 import { fates, type Action } from '../lib/fates';
 import { ago, moment } from '../lib/format';
 
-/** The word for what became of a message, in its tone. */
+/** The outcome of a message as a chip in its tone. */
 export function FateChip({ action }: { action: Action }) {
   const fate = fates[action];
   return (
@@ -22,7 +22,7 @@ export function Chip({ tone = 'plain', title, children }: { tone?: string; title
   );
 }
 
-/** A moment as its distance from now; the moment itself is its title. */
+/** A time relative to now, with the absolute time as the title. */
 export function When({ at }: { at: string | null | undefined }) {
   return at ? (
     <time dateTime={at} title={moment(at)}>
@@ -33,7 +33,7 @@ export function When({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** What went wrong, in the server's words. */
+/** An error, as the server reports it. */
 export function Trouble({ error, retry }: { error: Failure; retry?: () => void }) {
   return (
     <div class="trouble" role="alert">
@@ -47,7 +47,7 @@ export function Trouble({ error, retry }: { error: Failure; retry?: () => void }
   );
 }
 
-/** What stands where there is nothing yet, and what to do about it. */
+/** The placeholder for an empty list, with a hint what to do. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -57,7 +57,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Bars that stand for rows while they are loaded. */
+/** Placeholder bars while rows are loading. */
 export function Waiting({ rows = 6 }: { rows?: number }) {
   return (
     <div class="waiting" role="status" aria-label="Loading">
@@ -68,12 +68,12 @@ export function Waiting({ rows = 6 }: { rows?: number }) {
   );
 }
 
-/** Loads the next page of a list; nothing where there is none. */
+/** A button that loads the next page of a list, if there is one. */
 export function ShowMore({ next }: { next?: () => Promise<void> }) {
   return next ? <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p> : null;
 }
 
-/** A button that copies a text and says so. */
+/** A button that copies a text and confirms it. */
 export function Copy({ text, children }: { text: () => string; children: ComponentChildren }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
@@ -88,7 +88,7 @@ export function Copy({ text, children }: { text: () => string; children: Compone
   );
 }
 
-/** Puts a text into the clipboard, also where the page is not served over TLS and browsers lack its API. */
+/** Copies a text to the clipboard, also without TLS, where browsers do not offer the clipboard API. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) {
     try {
@@ -104,7 +104,7 @@ export async function copyText(text: string): Promise<void> {
   area.remove();
 }
 
-/** A window above the page, closed by Escape, by its button or by a click outside. */
+/** A dialog, closed by Escape, by its button or by a click outside. */
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -133,7 +133,7 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
   );
 }
 
-/** Asks for a name to be typed before something is lost for good. */
+/** Asks the user to type a name before something is deleted permanently. */
 export function ConfirmTyped(props: { title: string; name: string; action: string; children: ComponentChildren; onConfirm: () => Promise<void>; onClose: () => void }) {
   const [typed, setTyped] = useState('');
   const [error, setError] = useState<Failure>();
@@ -172,7 +172,7 @@ export function ConfirmTyped(props: { title: string; name: string; action: strin
   );
 }
 
-/** One of several views or values. */
+/** A control that selects one of several views or values. */
 export function Segmented<T extends string>({ label, value, options, onChange }: { label: string; value: T; options: [T, string][]; onChange: (value: T) => void }) {
   return (
     <div class="segmented" role="group" aria-label={label}>
@@ -185,7 +185,7 @@ export function Segmented<T extends string>({ label, value, options, onChange }:
   );
 }
 
-/** A small line of bars, with room for at least so many. Its numbers stand beside it, so it is hidden from screen readers. */
+/** A sparkline with room for at least so many bars. The numbers are shown next to it, so screen readers skip it. */
 export function Spark({ values, marks, label, room = 1 }: { values: number[]; marks?: boolean[]; label: string; room?: number }) {
   const most = Math.max(1, ...values);
   const width = 4;
@@ -199,7 +199,7 @@ export function Spark({ values, marks, label, room = 1 }: { values: number[]; ma
   );
 }
 
-/** The heading of a screen: where one is, what it is, what can be done. */
+/** The heading of a screen: breadcrumbs, title and actions. */
 export function Head({ trail, title, note, children }: { trail?: [string, string][]; title: ComponentChildren; note?: ComponentChildren; children?: ComponentChildren }) {
   return (
     <header class="screen-head">

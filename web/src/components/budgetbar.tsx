@@ -3,7 +3,7 @@ import { brief, count } from '../lib/format';
 
 type Parts = Schemas['Usage']['parts'];
 
-/** The parts of a prompt in the order in which they are sent, then what is not used. */
+/** The parts of a prompt in the order in which they are sent, then the unused budget. */
 export const parts: [keyof Parts, string, string][] = [
   ['system', 'System', 'The system prompt that came with the request.'],
   ['tools', 'Tools', 'Descriptions of the tools that the model may call.'],
@@ -20,8 +20,8 @@ export const parts: [keyof Parts, string, string][] = [
 export const total = (usage: Schemas['Usage']) => Object.values(usage.parts).reduce((a, b) => a + b, 0);
 
 /**
- * Where the budget of a window goes. Each part has a pattern as well as a colour. Bars that are compared are drawn `of`
- * the same number of tokens.
+ * How the budget of a window is used. Each part has a pattern as well as a colour. Bars that are compared have the same
+ * total, `of` tokens.
  */
 export function BudgetBar({ usage, small, of }: { usage: Schemas['Usage']; small?: boolean; of?: number }) {
   const shown = parts.filter(([name]) => usage.parts[name] > 0);

@@ -13,7 +13,7 @@ import { useVirtual, type List } from './virtual';
 interface Props {
   window: XWindow;
   rows: Considered[];
-  /** The places in `rows` that are listed, in their order. */
+  /** The indexes in `rows` that are listed, in order. */
   listed: number[];
   selected?: number;
   onSelect: (row: number | undefined) => void;
@@ -23,8 +23,8 @@ interface Props {
 }
 
 /**
- * What was considered, beside what the model sees. Ribbons join a message to its place in the window, and end where
- * there is none. Pointing at either end lights up the other.
+ * The considered messages next to what the model sees. Ribbons connect a message with its position in the window, if it
+ * has one. Pointing at either end highlights the other.
  */
 export function LinkedLists({ window: w, rows, listed, selected, onSelect, detail, pane }: Props) {
   const hovered = useRef(signal<number | undefined>(undefined)).current;
@@ -34,13 +34,13 @@ export function LinkedLists({ window: w, rows, listed, selected, onSelect, detai
   const from = useVirtual({ count: listed.length, estimate: 54, scroller: left, keyOf: (i) => listed[i] ?? i });
   const into = useVirtual({ count: w.messages.length, estimate: 74, scroller: right });
 
-  // At first the lists show where the window begins: what was left out above, what is there below.
+  // Initially the lists show where the window begins: above is what was left out, below what it contains.
   useEffect(() => {
     if (selected !== undefined) return;
     const begin = listed.findIndex((i) => rows[i]!.row.window_index !== null && rows[i]!.row.action !== 'inject');
     from.list.scrollToIndex(Math.max(0, begin - 3), { align: 'start' });
   }, [w]);
-  // Whoever selects a row sees its place in the window, and the other way round.
+  // Selecting a row shows its position in the window, and vice versa.
   useEffect(() => {
     if (selected === undefined) return;
     const at = listed.indexOf(selected);
@@ -223,7 +223,7 @@ function Ribbon({ rows, listed, from, into, left, right, hovered, selected }: {
     const m = list.measurementsCache[index];
     return m ? m.start - (list.scrollOffset ?? 0) + Math.min(m.size, 54) / 2 : undefined;
   };
-  // The window's list begins with the system prompt where a format has it beside the messages.
+  // The window's list begins with the system prompt if the format keeps it apart from the messages.
   const above = right.current?.querySelector<HTMLElement>(':scope > .window-item')?.offsetHeight ?? 0;
   const lines = listed.map((index, at) => {
     const row = rows[index]?.row;

@@ -6,7 +6,7 @@ import { to } from '../state/query';
 import { mayAdminister, who } from '../state/session';
 import { theme, type Theme } from '../state/stored';
 
-/** The way around: the project, its pages, and what belongs to the whole tenant. */
+/** The navigation: the project, its pages, and the pages of the whole tenant. */
 export function Nav({ onPalette, onHelp }: { onPalette: () => void; onHelp: () => void }) {
   const { path, route } = useLocation();
   const { projects, project } = useProjects();

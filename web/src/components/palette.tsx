@@ -8,7 +8,7 @@ import { shortcuts } from '../state/stored';
 import { Dialog } from './basic';
 import { Hostile } from './text';
 
-/** How well a name answers what was typed: all letters in their order, the closer and the earlier the better. */
+/** How well a name matches what was typed: it contains all letters in order; closer together and earlier is better. */
 function fits(name: string, typed: string): number {
   const lower = name.toLowerCase();
   const whole = lower.indexOf(typed);
@@ -24,7 +24,7 @@ function fits(name: string, typed: string): number {
   return Math.max(1, 500 - gaps);
 }
 
-/** Everything that can be reached or done, by typing a part of its name. */
+/** The command palette: opens any screen and runs any command by typing a part of its name. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const { route } = useLocation();
   const { projects, project } = useProjects();
@@ -103,7 +103,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The keys of this screen, and the switch that turns them off. */
+/** The keyboard shortcuts of this screen, and a switch to turn them off. */
 export function HelpKeys({ onClose }: { onClose: () => void }) {
   const groups = new Map<string, Command[]>();
   for (const c of commands.value) if (c.keys) groups.set(c.group, [...(groups.get(c.group) ?? []), c]);

@@ -10,7 +10,7 @@ const parse = (policy: string) => {
   return { name: name!, version: version === undefined ? undefined : Number(version) };
 };
 
-/** The schema of a policy's config; what was once read is kept, because a version never changes. */
+/** The schema of a policy's config. It is cached, because a version never changes. */
 const schemas = new Map<string, Promise<Record<string, Property>>>();
 function schemaOf(policies: Schemas['Policy'][], policy: string): Promise<Record<string, Property>> {
   const { name, version } = parse(policy);
@@ -25,7 +25,7 @@ function schemaOf(policies: Schemas['Policy'][], policy: string): Promise<Record
   return asked;
 }
 
-/** The steps of a pipeline: their order, and the config of each by its policy's schema. */
+/** The steps of a pipeline: their order, and the config of each, by its policy's schema. */
 export function PipelineEditor({ steps, onChange, policies }: { steps: Step[]; onChange: (steps: Step[]) => void; policies: Schemas['Policy'][] }) {
   const [open, setOpen] = useState<number>();
   const [dragged, setDragged] = useState<number>();
@@ -88,7 +88,7 @@ export function PipelineEditor({ steps, onChange, policies }: { steps: Step[]; o
   );
 }
 
-/** The config of one step. A field that is left empty keeps the policy's default. */
+/** The config of one step. An empty field means the policy's default. */
 function Config({ step, policies, onChange }: { step: Step; policies: Schemas['Policy'][]; onChange: (config: Record<string, never>) => void }) {
   const [schema, setSchema] = useState<Record<string, Property>>();
   useEffect(() => {

@@ -7,7 +7,7 @@ import { Hostile } from './text';
 
 type Hit = Schemas['RecallHit'];
 
-/** One answer of recall: its text, and its score as the sum of its parts. A term lights up in the text. */
+/** One recall result: its text, and its score as the sum of its parts. Terms are highlighted in the text. */
 export function RecallHit({ project, hit, most, rank }: { project: string; hit: Hit; most: number; rank: number }) {
   const [term, setTerm] = useState<string>();
   const terms = hit.why.terms.reduce((n, t) => n + t.weight, 0);
@@ -50,7 +50,7 @@ export function RecallHit({ project, hit, most, rank }: { project: string; hit: 
   );
 }
 
-/** What a memory holds beside its text. */
+/** The fields of a memory other than its text. */
 export function Extra({ of }: { of: { metadata?: Record<string, unknown>; value?: unknown } }) {
   const metadata = Object.entries(of.metadata ?? {});
   if (metadata.length === 0 && of.value === undefined) return null;
@@ -62,7 +62,7 @@ export function Extra({ of }: { of: { metadata?: Record<string, unknown>; value?
   );
 }
 
-/** A text in which words that begin like a term are marked: terms are stems. */
+/** A text in which words that start with a term are highlighted: terms are stems. */
 function Marked({ text, term }: { text: string; term?: string }) {
   if (!term) return <Hostile text={text} />;
   const stem = term.toLowerCase();

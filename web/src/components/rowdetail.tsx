@@ -12,7 +12,7 @@ import { Words } from './windowdiff';
 type Enough = Schemas['Enough'];
 type View = 'message' | 'change' | 'raw' | 'why';
 
-/** What there is to say of one row: who decided, why, what it was before and after, and what it would take to keep it. */
+/** The details of one row: who decided and why, the message before and after, and what it would take to keep it. */
 export function RowDetail({ project, session, source, window: w, entry, stored, view, onView }: {
   project: string; session: string; source: Source; window: XWindow; entry: Considered; stored?: Message; view?: string; onView: (view: View | undefined) => void;
 }) {
@@ -57,7 +57,7 @@ export function RowDetail({ project, session, source, window: w, entry, stored, 
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, '');
 
-/** What would let a message stay, as the server finds out by making the window with other budgets. */
+/** What would keep a message in the window. The server finds out by making the window with other budgets. */
 export function WhyNot({ project, session, source, id }: { project: string; session: string; source: Source; id: string }) {
   const found = useLoad(
     async (signal) =>

@@ -1,7 +1,7 @@
 import { bounds, type XWindow } from '../lib/window';
 import { budget, check } from '../lib/rules';
 
-/** The rules of the provider, held by the window or not. */
+/** The provider's rules, and whether the window follows them. */
 export function Rules({ window: w }: { window: XWindow }) {
   if (w.lost) return null;
   const bound = bounds(w);

@@ -9,7 +9,7 @@ type Change = { setting: string; before?: unknown; after?: unknown };
 
 const said = (value: unknown) => (value === null || value === undefined ? 'default' : JSON.stringify(value));
 
-/** Settings with what each said before and says now. */
+/** Settings with their old and new values. */
 export function Values({ changes }: { changes: Change[] }) {
   return (
     <div class="changes">
@@ -22,7 +22,7 @@ export function Values({ changes }: { changes: Change[] }) {
   );
 }
 
-/** Who changed the project's settings, when and how, the newest first. It is read again after each change stored here. */
+/** Who changed the project's settings, when and how, newest first. Reloaded after each change made here. */
 export function SettingsHistory({ project, stored }: { project: string; stored: number }) {
   const page = (cursor?: string, signal?: AbortSignal) =>
     take(api.GET('/api/v1/projects/{project}/settings/history', { params: { path: { project }, query: { limit: 20, cursor } }, signal }));

@@ -1,8 +1,8 @@
 import { pieces } from '../lib/visible';
 
 /**
- * A text that somebody else wrote: a transcript, a memory, a name. It becomes text nodes only, and characters that hide
- * something or turn the direction are shown by their code.
+ * An untrusted text: from a transcript, a memory or a name. It is rendered as text nodes only, and characters that hide
+ * something or change the direction are shown by their code.
  */
 export function Hostile({ text }: { text: string }) {
   return (

@@ -3,10 +3,10 @@ import { useLayoutEffect, useReducer, useState } from 'preact/hooks';
 
 export type List = Virtualizer<HTMLElement, HTMLElement>;
 
-/** A virtual list: only the rows in view, and a few around them, are elements. */
+/** A virtual list: only the rows in view, and a few around them, are in the DOM. */
 export function useVirtual(options: {
   count: number;
-  /** How high a row will be. The better the guess, the less the list moves while rows are measured. */
+  /** The estimated height of a row. The better the estimate, the less the list moves while rows are measured. */
   estimate: number | ((index: number) => number);
   scroller: { current: HTMLElement | null };
   keyOf?: (index: number) => string | number;

@@ -10,8 +10,8 @@ type Row = Schemas['DecisionRow'];
 const drawn = parts.filter(([name]) => name !== 'free' && name !== 'reserved');
 
 /**
- * The tokens of each window of a session, one bar a decision, by what they are spent on. A line shows what was left out.
- * A bar opens its X-ray.
+ * The tokens of each window of a session, one bar per decision, by the parts of the prompt. A line shows what was left
+ * out. Clicking a bar opens its X-ray.
  */
 export function Waterfall({ decisions, onOpen }: { decisions: Row[]; onOpen: (row: Row) => void }) {
   const box = useRef<HTMLDivElement>(null);
@@ -31,7 +31,7 @@ export function Waterfall({ decisions, onOpen }: { decisions: Row[]; onOpen: (ro
     if (!element || rows.length === 0) return;
     const style = getComputedStyle(element);
     const used = drawn.filter(([name]) => rows.some((r) => r.usage.parts[name] > 0));
-    // Bars are stacked by drawing the highest sum first and the lower ones over it.
+    // Bars are stacked by drawing the largest sum first and the smaller ones over it.
     const sums = rows.map(() => 0);
     const stacked = used.map(([name]) => rows.map((r, i) => (sums[i] = sums[i]! + r.usage.parts[name]))).reverse();
     const colours = used.map(([name]) => style.getPropertyValue(`--part-${name}`).trim() || '#888').map(resolve(element)).reverse();
@@ -98,7 +98,7 @@ export function Waterfall({ decisions, onOpen }: { decisions: Row[]; onOpen: (ro
   );
 }
 
-/** A canvas knows no light-dark(), so colours are computed by the page first. */
+/** A canvas does not support light-dark(), so the page computes the colours first. */
 const resolve = (element: HTMLElement) => (colour: string) => {
   const probe = document.createElement('span');
   probe.style.color = colour;

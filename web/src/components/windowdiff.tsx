@@ -14,7 +14,7 @@ const signs: Record<DiffRow['kind'], [string, string]> = {
   less: ['▾', 'is shown in less of its length'], other: ['~', 'differs'], same: ['', 'is the same'],
 };
 
-/** Two windows, message by message: what came in, what went out, what is longer or shorter. */
+/** Compares two windows message by message: what was added or removed, and what is longer or shorter. */
 export function WindowDiff({ a, b, rowsOfA, rowsOfB, names = ['A', 'B'] }: { a: XWindow; b: XWindow; rowsOfA: Considered[]; rowsOfB: Considered[]; names?: [string, string] }) {
   const [all, setAll] = useState<'changes' | 'all' | 'side'>('changes');
   const [open, setOpen] = useState<string>();
@@ -76,7 +76,7 @@ export function WindowDiff({ a, b, rowsOfA, rowsOfB, names = ['A', 'B'] }: { a: 
   );
 }
 
-/** A window as the model sees it, beside another. */
+/** A window as the model sees it, next to another one. */
 function Side({ name, window: w }: { name: string; window: XWindow }) {
   const scroller = useRef<HTMLDivElement>(null);
   const v = useVirtual({ count: w.messages.length, estimate: 74, scroller });
@@ -104,7 +104,7 @@ function Side({ name, window: w }: { name: string; window: XWindow }) {
   );
 }
 
-/** How a text changed, word by word. */
+/** The changes of a text, word by word. */
 export function Words({ before, after }: { before: string; after: string }) {
   return (
     <div class="prose words">

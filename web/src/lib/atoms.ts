@@ -1,21 +1,21 @@
 import { shown, type Shown } from './blocks';
 import type { Message } from './window';
 
-/** Messages that belong together: a call of tools and its results, or one message alone. */
+/** Messages that belong together: tool calls and their results, or a single message. */
 export interface Atom {
   messages: { message: Message; shown: Shown }[];
   turn: number;
   tokens: number;
 }
 
-/** About how high a text is, in lines of so many characters. */
+/** The approximate height of a text, in lines of so many characters. */
 function lines(text: string, width: number): number {
   let n = 0;
   for (const line of text.slice(0, 1400).split('\n')) n += Math.max(1, Math.ceil(line.length / width));
   return n;
 }
 
-/** About how high an atom is drawn, in pixels. */
+/** The approximate height of an atom, in pixels. */
 export function height(atom: Atom, width: number): number {
   const characters = Math.max(20, Math.min(100, (width - 90) / 7));
   let pixels = 53 + (atom.messages.length > 1 ? 51 : 0);
@@ -31,7 +31,7 @@ export function height(atom: Atom, width: number): number {
 
 const onlyResults = (s: Shown) => s.blocks.length > 0 && s.blocks.every((b) => b.kind === 'result');
 
-/** Joins results to the calls before them, within a turn. */
+/** Groups results with the calls before them, within a turn. */
 export function atoms(messages: Message[]): Atom[] {
   const out: Atom[] = [];
   for (const message of messages) {

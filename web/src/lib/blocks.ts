@@ -6,7 +6,7 @@ export interface Block {
   name?: string;
   /** Joins a call to its result. */
   id?: string;
-  /** A result that tells of an error. */
+  /** A result that reports an error. */
   error?: boolean;
 }
 
@@ -21,7 +21,7 @@ type Value = Record<string, unknown>;
 const isObject = (v: unknown): v is Value => typeof v === 'object' && v !== null && !Array.isArray(v);
 const string = (v: unknown): string => (typeof v === 'string' ? v : '');
 
-/** JSON as a person reads it; a text that is none stays as it is. */
+/** JSON formatted for people; other texts are not changed. */
 export function pretty(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value, null, 2) ?? '';
   const first = value.trimStart()[0];
@@ -33,7 +33,7 @@ export function pretty(value: unknown): string {
   }
 }
 
-/** The text of what may be a string, a block or a list of blocks. */
+/** The text of a string, a block or a list of blocks. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   if (Array.isArray(content)) return content.map(textOf).filter(Boolean).join('\n');
@@ -79,7 +79,7 @@ function part(p: unknown): Block {
   }
 }
 
-/** Where a picture or a file comes from. Nothing is ever loaded from there. */
+/** The source of a picture or a file. Nothing is ever loaded from it. */
 function source(p: Value): string {
   const inner = [p.source, p.image_url, p.file, p.input_audio].find((v) => v !== undefined);
   const url = typeof inner === 'string' ? inner : isObject(inner) ? string(inner.url) || string(inner.media_type) || string(inner.filename) : '';
@@ -87,7 +87,7 @@ function source(p: Value): string {
   return named.startsWith('data:') ? named.slice(0, named.indexOf(',') + 1) + '…' : named || string(p.type);
 }
 
-/** Reads a message by its shape, so that a stored message and one of a window are shown alike. */
+/** Reads a message by its shape, so that stored messages and those of a window look the same. */
 export function shown(message: unknown): Shown {
   if (!isObject(message)) return { role: '', blocks: [{ kind: 'other', text: pretty(message) }] };
   const m = message;
@@ -130,7 +130,7 @@ export function shown(message: unknown): Shown {
   return { role, blocks };
 }
 
-/** One line that says what a message is. */
+/** A one-line summary of a message. */
 export function line(s: Shown): string {
   return s.blocks
     .map((b) => {

@@ -1,7 +1,7 @@
 import type { Row } from './fates';
 import { stays } from './fates';
 
-/** What became of one message in two windows. */
+/** What happened to one message in two windows. */
 export interface DiffRow {
   id: string;
   turn: number | null;
@@ -22,9 +22,9 @@ function kind(before: Row | undefined, after: Row | undefined): DiffRow['kind'] 
   return stays(before!.action) === stays(after!.action) ? 'other' : stays(after!.action) ? 'more' : 'less';
 }
 
-/** Compares two reports message by message, in the order of the second; what only the first had stands where it stood. */
+/** Compares two reports message by message, in the order of the second. Rows of the first only keep their position. */
 export function diffReports(a: Row[], b: Row[]): DiffRow[] {
-  // A message that several rows speak of, such as memories that are shown twice, is told apart by its place among them.
+  // If several rows have one message, such as memories that are shown twice, they are numbered.
   const named = (rows: Row[]) => {
     const times = new Map<string, number>();
     return rows
@@ -66,7 +66,7 @@ export function summary(rows: DiffRow[]) {
   return sum;
 }
 
-/** How many messages two windows begin with alike: a provider's cache keeps no more of them. */
+/** How many messages two windows have in common at the beginning: a provider's cache can reuse no more. */
 export function commonPrefix(a: unknown[], b: unknown[]): number {
   let n = 0;
   while (n < a.length && n < b.length && JSON.stringify(a[n]) === JSON.stringify(b[n])) n++;

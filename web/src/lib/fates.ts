@@ -3,7 +3,7 @@ import type { Schemas } from '../api/client';
 export type Row = Schemas['ReportRow'];
 export type Action = Row['action'];
 
-/** How a fate is called, and which of six tones shows it. The tone is never the only sign: chips have the word. */
+/** The name of an outcome, and one of six tones. The tone is never the only sign: chips contain the name. */
 export const fates: Record<Action, { word: string; tone: Tone; says: string }> = {
   keep: { word: 'kept', tone: 'keep', says: 'The message is in the window as it was stored.' },
   drop: { word: 'dropped', tone: 'drop', says: 'The message is not in the window.' },
@@ -18,10 +18,10 @@ export const fates: Record<Action, { word: string; tone: Tone; says: string }> =
 
 export type Tone = 'keep' | 'drop' | 'short' | 'summary' | 'inject' | 'strip';
 
-/** Whether the message's whole text is in the window. */
+/** Whether the window contains the message's whole text. */
 export const stays = (action: Action) => action === 'keep' || action === 'inject' || action === 'strip';
 
-/** How many messages met each fate, and their tokens before and after. Those too old to be looked at are not counted. */
+/** How many messages had each outcome, and their tokens before and after, without messages too old to be considered. */
 export function tally(rows: Row[]) {
   const found = new Map<Action, { messages: number; before: number; after: number }>();
   for (const r of rows) {

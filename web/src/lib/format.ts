@@ -5,7 +5,7 @@ const stamp = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle:
 /** 18,240 */
 export const count = (n: number) => whole.format(n);
 
-/** 18.2K where the whole number would be long. */
+/** 18.2K, for numbers that would be long */
 export const brief = (n: number) => (Math.abs(n) < 10_000 ? whole.format(n) : short.format(n));
 
 /** "1 message", "2 messages" */
@@ -34,7 +34,7 @@ export function bytes(n: number): string {
 
 export const moment = (at: string | null | undefined) => (at ? stamp.format(new Date(at)) : '–');
 
-/** "3 min ago", beside which the moment itself stands as a title. */
+/** "3 min ago"; the absolute time is shown as a title. */
 export function ago(at: string | null | undefined, now = Date.now()): string {
   if (!at) return '–';
   const seconds = Math.round((now - new Date(at).getTime()) / 1000);
@@ -47,7 +47,7 @@ export function ago(at: string | null | undefined, now = Date.now()): string {
   return seconds >= 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** The first line of a text, no longer than a row shows. */
+/** The first line of a text, cut to the length of a row. */
 export function preview(text: string, length = 240): string {
   const line = text.slice(0, length * 2).replace(/\s+/g, ' ').trim();
   return line.length > length ? line.slice(0, length - 1) + '…' : line;

@@ -4,9 +4,9 @@ import type { Step } from './window';
 const nameOf = (policy: string) => policy.split('@')[0]!;
 
 /**
- * The steps of a pipeline as settings hold them. A decision names the versions that ran, and all of each config: settings
- * that did so would follow neither the live versions nor the project's other settings. So a version that is live is left
- * out, and so is a part of a config that nobody set.
+ * The steps of a pipeline in the form of settings. A decision contains the versions that ran and the full configs. Settings
+ * with these would not follow the live versions and the project's other settings. So the live version is left out, and so
+ * is every part of a config that was not set.
  */
 export function forSettings(steps: Step[], base: Step[], project: Step[], policies: Schemas['Policy'][]): Step[] {
   return steps.map((step) => {

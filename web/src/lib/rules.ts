@@ -1,6 +1,6 @@
 import { shown, type Block } from './blocks';
 
-/** A rule that a provider enforces, and whether a window keeps it. The console checks it anew on what would be sent. */
+/** A rule that a provider enforces, and whether a window follows it. The console checks what would be sent. */
 export interface Rule {
   name: string;
   state: 'ok' | 'note' | 'bad';
@@ -12,7 +12,7 @@ type Format = 'openai.chat' | 'anthropic.messages' | 'openai.responses' | 'text'
 const calls = (blocks: Block[]) => blocks.filter((b) => b.kind === 'call');
 const results = (blocks: Block[]) => blocks.filter((b) => b.kind === 'result');
 
-/** Whether each call of a tool stands with its results, where the format wants them. */
+/** Whether each tool call is followed by its results, as the format requires. */
 export function pairs(format: Format, messages: unknown[]): Rule {
   const bad = format === 'openai.responses' ? looseItems(messages) : looseMessages(format, messages);
   const name = 'tool pairs';
@@ -53,7 +53,7 @@ function looseMessages(format: Format, messages: unknown[]): string[] {
   return bad;
 }
 
-/** Whether the roles come in an order that the format takes. */
+/** Whether the roles are in an order that the format allows. */
 export function order(format: Format, messages: unknown[]): Rule {
   const name = 'order';
   const roles = messages.map((m) => shown(m).role);
@@ -72,7 +72,7 @@ export function order(format: Format, messages: unknown[]): Rule {
   return { name, state: 'ok', says: 'The roles come in an order that the provider takes.' };
 }
 
-/** Ids of calls are unique within a window, which providers demand. */
+/** Whether the ids of calls are unique within a window, as providers require. */
 export function unique(messages: unknown[]): Rule {
   const name = 'call ids';
   const seen = new Set<string>();
@@ -85,7 +85,7 @@ export function unique(messages: unknown[]): Rule {
   return { name, state: 'ok', says: seen.size ? `${seen.size} calls have ids of their own.` : 'There are no calls.' };
 }
 
-/** What became of the models' thinking. */
+/** What happened to the models' thinking. */
 export function thinking(left: { left_out: number; needs?: string; strange?: number } | undefined, messages: unknown[]): Rule {
   const name = 'thinking';
   if (left?.needs) {
@@ -99,7 +99,7 @@ export function thinking(left: { left_out: number; needs?: string; strange?: num
   return { name, state: 'ok', says: here ? `All ${here} thinking blocks stand behind the prompt that they were made for.` : 'There is no thinking.' };
 }
 
-/** Whether the window keeps its budget. */
+/** Whether the window fits into its budget. */
 export function budget(parts: Record<string, number>, bound: { tokens: number; messages: number }, used: { tokens: number; messages: number }): Rule {
   const name = 'budget';
   if (bound.messages && used.messages > bound.messages) return { name, state: 'bad', says: `${used.messages} messages are more than ${bound.messages}.` };

@@ -1,4 +1,4 @@
-/** A request as code that can be pasted. The key is never part of it: it stands in the environment. */
+/** A request as code to paste. It never contains the key, but reads it from the environment. */
 export interface Call {
   method: string;
   path: string;
@@ -21,7 +21,7 @@ function literal(value: unknown, indent: string): string {
   if (value === null || value === undefined) return 'None';
   if (value === true) return 'True';
   if (value === false) return 'False';
-  if (typeof value === 'string') return JSON.stringify(value); // Python reads all of JSON's escapes
+  if (typeof value === 'string') return JSON.stringify(value); // Python understands all of JSON's escapes
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';
     return `[\n${value.map((v) => inner + literal(v, inner)).join(',\n')},\n${indent}]`;

@@ -6,8 +6,8 @@ export interface ServerEvent {
 }
 
 /**
- * Reads events from the pieces of a stream, wherever those are cut. Browsers have EventSource, which can send no header
- * and so cannot be told from another site's.
+ * Reads events from the chunks of a stream, however it is split. EventSource cannot send a header, so its requests could
+ * not be distinguished from those of another site.
  */
 export function parser(onEvent: (e: ServerEvent) => void): (text: string) => void {
   let rest = '';
@@ -15,7 +15,7 @@ export function parser(onEvent: (e: ServerEvent) => void): (text: string) => voi
   let event = '';
   let data: string[] = [];
   return (text) => {
-    // A line may end with CR, LF or both; a CR at the very end may be half of both, so it waits for what follows.
+    // A line may end with CR, LF or both. A CR at the very end may be followed by an LF, so wait for more.
     const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop()!;
     for (const line of lines) {
@@ -35,7 +35,7 @@ export function parser(onEvent: (e: ServerEvent) => void): (text: string) => voi
   };
 }
 
-/** Follows a stream until the signal ends it, and takes it up behind the last event wherever it breaks. */
+/** Follows a stream until the signal aborts it. If it breaks, it reconnects after the last event. */
 export async function follow(path: string, signal: AbortSignal, on: { event: (e: ServerEvent) => void; open?: (open: boolean) => void; refused?: (status: number) => void }, pause = 1000): Promise<void> {
   let last = '';
   for (let wait = pause; !signal.aborted; wait = Math.min(wait * 2, 30_000)) {
@@ -46,7 +46,7 @@ export async function follow(path: string, signal: AbortSignal, on: { event: (e:
         signal,
       });
       if (!response.ok || !response.body) {
-        // What the server refuses it will refuse again.
+        // The server would refuse the same request again.
         if (response.status >= 400 && response.status < 500 && response.status !== 429) return on.refused?.(response.status);
         throw new Error(String(response.status));
       }

@@ -1,6 +1,6 @@
 /**
- * Characters that change how a text reads without being seen: directional controls, zero widths, tags, and control
- * characters other than tab and newline. A text that hides something should look as if it did.
+ * Invisible characters that change how a text reads: directional controls, zero widths, tags, and control characters other
+ * than tab and newline. A text that hides something should look like it.
  */
 const hidden =
   /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\u3164\uFE00-\uFE0D\uFEFF\uFFA0\uFFF0-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu;
@@ -11,11 +11,11 @@ export interface Piece {
   hidden?: boolean;
 }
 
-/** Splits a text into what can be shown as it is and what is shown by its code. */
+/** Splits a text into pieces to show unchanged and characters to show by their code. */
 export function pieces(text: string): Piece[] {
   const found: Piece[] = [];
   let from = 0;
-  // A carriage return before a newline is how some systems write a newline, and hides nothing.
+  // A carriage return before a newline is a usual line ending and hides nothing.
   for (const match of text.matchAll(hidden)) {
     const at = match.index;
     if (match[0] === '\r' && text[at + 1] === '\n') continue;

@@ -10,7 +10,7 @@ export type Decision = Schemas['Decision'];
 /** Where a window comes from: a stored decision, or the session as it is now. */
 export type Source = { decision: string } | 'live';
 
-/** What is tried instead of what was in effect. */
+/** The changes to try. */
 export interface Changes {
   budget?: { max_tokens?: number; max_messages?: number; context_window?: number; reserve_tokens?: number };
   pipeline?: Step[];
@@ -18,7 +18,7 @@ export interface Changes {
   settings?: Record<string, unknown>;
 }
 
-/** A window and why it is as it is, whichever request answered it. */
+/** A window and its report, from whichever request. */
 export interface XWindow {
   format: Format;
   messages: unknown[];
@@ -30,11 +30,11 @@ export interface XWindow {
   thinking?: Schemas['ThinkingLeft'];
   summary?: Schemas['SummaryUsed'] | null;
   memories?: Schemas['RememberedMemories'];
-  /** The stored decision, where there is one. */
+  /** The stored decision, if there is one. */
   decision?: Decision;
-  /** Whether it was computed again to the same bytes; left out for a window that is not stored. */
+  /** Whether recomputing gave the same bytes; undefined for a window that is not stored. */
   equal?: boolean;
-  /** Why it cannot be computed again. */
+  /** Why it cannot be recomputed. */
   lost?: string;
 }
 
@@ -71,7 +71,7 @@ export async function loadWindow(project: string, session: string, source: Sourc
   };
 }
 
-/** The window that other rules would give, without storing anything. */
+/** The window that other rules would make, without storing anything. */
 export async function changed(project: string, session: string, source: Source, changes: Changes, signal?: AbortSignal): Promise<XWindow> {
   if (source === 'live') {
     const w = await take(
@@ -95,7 +95,7 @@ export async function changed(project: string, session: string, source: Source, 
 
 const kept = new Map<string, Map<string, Message>>();
 
-/** The stored messages that a report names. What was once read is kept, because messages never change. */
+/** The stored messages that a report names. They are cached, because messages never change. */
 export async function messagesOf(project: string, session: string, ids: string[], signal?: AbortSignal): Promise<Map<string, Message>> {
   const name = JSON.stringify([project, session]);
   const known = kept.get(name) ?? new Map<string, Message>();
@@ -118,14 +118,14 @@ export async function messagesOf(project: string, session: string, ids: string[]
   return known;
 }
 
-/** What a row of a report speaks of. */
+/** What a row of a report describes. */
 export interface Considered {
   row: Row;
   shown: Shown;
   line: string;
 }
 
-/** Joins each row to its message: a stored one, one of the turn in flight, or one that was put into the window. */
+/** Finds the message of each row: a stored one, a pending one, or one that was inserted into the window. */
 export function considered(w: XWindow, stored: Map<string, Message>): Considered[] {
   const request = (w.decision?.request ?? {}) as { pending?: unknown[] };
   return w.report.map((row) => {
@@ -147,8 +147,8 @@ export function considered(w: XWindow, stored: Map<string, Message>): Considered
 }
 
 /**
- * Which rows each message of the window comes from. Formats join neighbours to one message, and a Responses message may
- * be several items: those behind its first belong to it as well.
+ * Which rows each message of the window comes from. Formats join adjacent messages into one, and a message may be several
+ * items in Responses: those after its first belong to it as well.
  */
 export function sources(w: XWindow): number[][] {
   const owners: number[][] = w.messages.map(() => []);
@@ -161,7 +161,7 @@ export function sources(w: XWindow): number[][] {
   return owners;
 }
 
-/** The bounds that were in effect for a stored decision. */
+/** The limits of a stored decision. */
 export function bounds(w: XWindow): { tokens: number; messages: number } {
   const asked = ((w.decision?.request ?? {}) as { budget?: { max_tokens?: number; max_messages?: number } | null }).budget ?? {};
   const s = w.decision?.settings;

@@ -6,7 +6,7 @@ export interface Change {
 const words = (text: string) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 const most = 1200;
 
-/** What changed from one text to another, by words. The middle of very long texts counts as changed whole. */
+/** What changed from one text to another, by words. The middle of very long texts counts as changed. */
 export function wordDiff(before: string, after: string): Change[] {
   const a = words(before);
   const b = words(after);

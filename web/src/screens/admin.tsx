@@ -13,7 +13,7 @@ import { Tenants } from './tenants';
 type Page = 'tenants' | 'keys' | 'usage' | 'limits' | 'retention' | 'audit';
 const ofTenant: [Page, string][] = [['keys', 'Keys'], ['usage', 'Summaries'], ['limits', 'Limits'], ['retention', 'Retention'], ['audit', 'Audit log']];
 
-/** What belongs to the whole tenant. */
+/** The administration of the whole tenant. */
 export default function Admin({ page }: { page: string }) {
   const { route } = useLocation();
   const tenant = who.value?.tenant;

@@ -10,7 +10,7 @@ import { useStream } from '../state/stream';
 
 type Entry = Schemas['BoardEntry'];
 
-/** A board as it is being written: entries come by themselves, with its agents and values beside them. */
+/** A board, live: entries appear as they are written, next to its agents and values. */
 export default function BoardScreen({ b }: { b: string }) {
   const { query, set } = useQuery();
   const path = { board: b };
@@ -24,7 +24,7 @@ export default function BoardScreen({ b }: { b: string }) {
         pages<Schemas['BoardAgent']>(1000, (cursor) => take(api.GET('/api/v1/boards/{board}/agents', { params: { path, query: { limit: 200, cursor } }, signal }))),
         pages<Schemas['BoardValue']>(1000, (cursor) => take(api.GET('/api/v1/boards/{board}/values', { params: { path, query: { limit: 200, cursor } }, signal }))),
       ]);
-      // What the stream brought stays: it may be newer than the answers.
+      // Keep what the stream delivered: it may be newer than the responses.
       setFresh((list) => list.filter((e) => e.board_id === b));
       return { board, entries: entries.items, total: entries.total, agents, values };
     },
@@ -33,9 +33,9 @@ export default function BoardScreen({ b }: { b: string }) {
   const state = useStream(paused ? undefined : `/api/v1/boards/${encodeURIComponent(b)}/memory/stream`, (event) => {
     const entry = (JSON.parse(event.data) as { memory: Entry }).memory;
     setFresh((list) => (list.some((e) => e.id === entry.id) ? list : [entry, ...list].slice(0, 500)));
-    if (entry.is_chat && entry.content.startsWith('/')) loaded.reload(); // it may pause agents, or let them go on
+    if (entry.is_chat && entry.content.startsWith('/')) loaded.reload(); // it may pause or resume agents
   });
-  // What was posted before the stream began, or while it was paused, comes with the lists.
+  // Entries from before the stream began, or while it was paused, come with the lists.
   useEffect(() => {
     if (state === 'live') loaded.reload();
   }, [state]);
@@ -99,7 +99,7 @@ export default function BoardScreen({ b }: { b: string }) {
   );
 }
 
-/** Posts as the person who is signed in. The stream brings the entry. */
+/** A form that posts as the signed-in person. The stream delivers the entry. */
 function Post({ board }: { board: string }) {
   const [text, setText] = useState('');
   const [error, setError] = useState<Failure>();

@@ -5,7 +5,7 @@ import { useLoad } from '../state/load';
 import { loadProjects, projects } from '../state/projects';
 import { to } from '../state/query';
 
-/** A short link to a decision: finds its session, and goes to the X-ray. */
+/** A short link to a decision: finds its session and opens the X-ray. */
 export default function DecisionLink({ p, d }: { p?: string; d: string }) {
   const { route } = useLocation();
   const found = useLoad(

@@ -9,7 +9,7 @@ import { useRows } from '../state/rows';
 
 const outcomes = ['failed', 'ok', 'fallback', 'fuel_exhausted', 'trap', 'depth', 'memory', 'bad_plan', 'host_quota', 'timeout', 'author_error', 'unavailable'] as const;
 
-/** Every window that was made, newest first: what it took, what it left out, and how its policies did. */
+/** All windows, newest first: their tokens, what they left out, and the outcomes of their policies. */
 export default function Decisions({ p }: { p: string }) {
   const { query, set } = useQuery();
   const page = (cursor?: string, signal?: AbortSignal) =>

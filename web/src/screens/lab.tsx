@@ -18,12 +18,12 @@ import { mayAdminister } from '../state/session';
 import { stored } from '../state/stored';
 import { loadXRay, sourceOf } from './xray';
 
-/** What a million tokens cost, for whoever wants to see money. It stays in this browser. */
+/** The price of a million tokens, to show costs. It is stored only in this browser. */
 const price = stored<string>('price', '');
 
 const formats: Format[] = ['openai.chat', 'anthropic.messages', 'openai.responses', 'text'];
 
-/** The lab: the same session under other rules, A as it was beside B as it would be. Nothing of it is stored. */
+/** The lab: the same session under other rules, A as it was and B as it would be. Nothing is stored. */
 export default function Lab({ p, s }: { p: string; s: string }) {
   const { query, set } = useQuery();
   const { route } = useLocation();
@@ -158,7 +158,7 @@ function parsePipeline(text: string | undefined): Step[] | undefined {
   }
 }
 
-/** A value that has stood still for some milliseconds, so that a slider does not ask at each pixel. */
+/** Debounces a value, so that moving a slider does not send a request for each pixel. */
 function useQuiet<T>(value: T, ms: number): T {
   const [quiet, setQuiet] = useState(value);
   useEffect(() => {
@@ -179,7 +179,7 @@ function Slider({ label, value, min, max, step, was, zero, onChange }: { label: 
   );
 }
 
-/** What B's rules would change on real sessions, as they stand, against the project's own settings. */
+/** What B's rules would change for real sessions, compared with the project's settings. */
 function Over({ project, session, patch }: { project: string; session: string; patch: Schemas['SettingsPatch'] }) {
   const [found, setFound] = useState<Schemas['SettingsReplay']>();
   const [error, setError] = useState<Failure>();
@@ -241,7 +241,7 @@ function Over({ project, session, patch }: { project: string; session: string; p
   );
 }
 
-/** Makes B's rules the project's own. */
+/** Stores B's rules as the project's settings. */
 function Save({ project, now, patch, format, onClose, onSaved }: { project: string; now: Schemas['Settings']; patch: Schemas['SettingsPatch']; format: boolean; onClose: () => void; onSaved: () => void }) {
   const [error, setError] = useState<Failure>();
   const save = async () => {
@@ -276,7 +276,7 @@ function Save({ project, now, patch, format, onClose, onSaved }: { project: stri
   );
 }
 
-/** What one step saw in this decision, as a self-test that a policy can carry. */
+/** What one step saw in this decision, as a self-test for a policy's manifest. */
 function Case({ project, decision, steps, onClose }: { project: string; decision: string; steps: Schemas['PipelineOutcome'][]; onClose: () => void }) {
   const [step, setStep] = useState(Math.max(0, steps.length - 1));
   const found = useLoad((signal) => take(api.GET('/api/v1/projects/{project}/decisions/{decision}/case', { params: { path: { project, decision }, query: { step } }, signal })), [step]);

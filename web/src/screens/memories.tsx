@@ -83,7 +83,7 @@ export default function Memories({ p }: { p: string }) {
   );
 }
 
-/** The namespace that an address names; undefined where it names none. */
+/** The namespace in the URL; undefined if there is none. */
 export function namespaceOf(ns: string | undefined): string[] | undefined {
   try {
     const parts: unknown = JSON.parse(ns ?? '[]');
@@ -93,7 +93,7 @@ export function namespaceOf(ns: string | undefined): string[] | undefined {
   }
 }
 
-/** The namespaces below the one whose memories are listed, to go down, and those above it, to go up. */
+/** Links to the namespaces below and above the listed one. */
 function Namespaces({ project, under = [], choose }: { project: string; under?: string[]; choose: (namespace?: string[]) => void }) {
   const page = (cursor?: string, signal?: AbortSignal) =>
     take(api.GET('/api/v1/projects/{project}/namespaces', { params: { path: { project }, query: { limit: 50, cursor, namespace: under } }, signal }));
@@ -128,7 +128,7 @@ export function Importance({ value }: { value: number }) {
   );
 }
 
-/** Stores a memory, or the next version of one. */
+/** A form that stores a memory, or a new version of one. */
 export function StoreMemory({ project, memory, namespace, onClose, onStored }: { project: string; memory?: Memory; namespace?: string[]; onClose: () => void; onStored: () => void }) {
   const [form, setForm] = useState({ key: memory?.key ?? '', content: memory?.content ?? '', category: memory?.category ?? ('core' as Category), tags: memory?.tags.join(', ') ?? '', importance: String(memory?.importance ?? 0) });
   const [error, setError] = useState<Failure>();

@@ -10,7 +10,7 @@ import { to, useQuery } from '../state/query';
 import { mayWrite } from '../state/session';
 import { Importance, namespaceOf, StoreMemory, tones } from './memories';
 
-/** One memory through time: each version, who wrote it, what it changed. */
+/** The history of a memory: each version, who wrote it, and what it changed. */
 export default function MemoryScreen({ p, memory: key }: { p: string; memory: string }) {
   const path = { project: p, memory: key };
   const ns = useQuery().query.ns;

@@ -7,7 +7,7 @@ import { useLoad } from '../state/load';
 import { to } from '../state/query';
 import { mayAdminister } from '../state/session';
 
-/** All policies, the tenant's own first: which version of each is live, and whether one was set back. */
+/** All policies, the tenant's own first: the live version of each, and whether it was rolled back. */
 export default function Policies() {
   const list = useLoad((signal) => pages<Schemas['Policy']>(1000, (cursor) => take(api.GET('/api/v1/policies', { params: { query: { limit: 200, cursor } }, signal }))), []);
   const [uploading, setUploading] = useState(false);

@@ -13,7 +13,7 @@ import { Checks, Upload } from './policies';
 
 type View = 'checks' | 'tests' | 'run' | 'replay';
 
-/** One policy: its versions, which of them is live, and what one of them does on a case or on real sessions. */
+/** One policy: its versions, the live version, and what a version does on a case or on real sessions. */
 export default function PolicyScreen({ policy: name, version }: { policy: string; version?: string }) {
   const { query, set } = useQuery();
   const { route } = useLocation();
@@ -145,7 +145,7 @@ function Tests({ tests }: { tests: Record<string, unknown>[] }) {
 
 const example = { messages: [{ role: 'user', content: 'Hello', tags: ['status'] }, { role: 'user', content: 'Hello again', tags: ['status'] }, { role: 'user', content: 'What now?' }], config: {} };
 
-/** Tries the version on a case that is pasted, or taken from one of its tests or from a decision. */
+/** Runs the version on a case: pasted, or from one of its tests or from a decision. */
 function Run({ name, version, tests }: { name: string; version: number; tests: Record<string, unknown>[] }) {
   const { project } = useProjects();
   const [text, setText] = useState(JSON.stringify(example, null, 2));
@@ -201,7 +201,7 @@ function Run({ name, version, tests }: { name: string; version: number; tests: R
   );
 }
 
-/** What the version would change on the project's real sessions, against another one. Nothing is stored. */
+/** What the version would change for the project's real sessions, compared with another version. Nothing is stored. */
 function Replay({ name, version, live }: { name: string; version: number; live: number }) {
   const { project } = useProjects();
   const [against, setAgainst] = useState<string>(live === version ? 'none' : 'live');

@@ -8,7 +8,7 @@ import { loadProjects } from '../state/projects';
 import { to } from '../state/query';
 import { mayAdminister } from '../state/session';
 
-/** All projects: how much each stores, how full its windows are, and whether something fails. */
+/** All projects: how much each stores, how full its windows are, and whether anything fails. */
 export default function Projects() {
   const list = useLoad(
     (signal) => pages<Schemas['Project']>(1000, (cursor) => take(api.GET('/api/v1/projects', { params: { query: { limit: 200, cursor } }, signal }))),
@@ -81,7 +81,7 @@ function Card({ project }: { project: Schemas['Project'] }) {
   );
 }
 
-/** What a newcomer does first. */
+/** The first steps for a new user. */
 export function FirstSteps({ project }: { project: string }) {
   return (
     <div class="first">

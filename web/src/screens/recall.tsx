@@ -10,7 +10,7 @@ import { mayWrite } from '../state/session';
 
 type Scope = 'memories' | 'transcript' | 'both';
 
-/** What a question recalls, and why each answer stands where it stands. */
+/** What a question recalls, and why each result has its rank. */
 export default function Recall({ p }: { p: string }) {
   const { query, set } = useQuery();
   const [typed, setTyped] = useState(query.q ?? '');

@@ -30,7 +30,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
       await pages<Message>(100_000, async (cursor) => {
         const page = await take(api.GET('/api/v1/projects/{project}/sessions/{session}/messages', { params: { path, query: { limit: 1000, cursor } }, signal }));
         all.push(...page.data);
-        // While what is new is read, what is shown already stays.
+        // Keep showing the old data while new data is loading.
         if (!signal.aborted) setMessages((now) => (now.length > all.length && now[0]?.id === all[0]?.id && page.has_more ? now : [...all]));
         return page;
       });
@@ -125,13 +125,13 @@ function Transcript({ list, fates, turn, at, onAt, onTurn, windowed, complete }:
   const begun = useRef(false);
   useEffect(() => {
     if (begun.current || list.length === 0 || (turn === undefined && !complete)) return;
-    // The transcript opens at the turn of the address, else at its end.
+    // The transcript opens at the turn in the URL, or else at its end.
     const place = turn === undefined ? list.length - 1 : list.findIndex((a) => a.turn === turn);
     if (turn !== undefined && place < 0) return;
     begun.current = true;
     v.list.scrollToIndex(place, { align: turn === undefined ? 'end' : 'start' });
   }, [list.length, complete]);
-  // Whoever reads the end sees what is added there; whoever reads elsewhere stays.
+  // If the end is visible, scroll to what is added; otherwise keep the position.
   const length = useRef(0);
   useEffect(() => {
     const e = scroller.current;
@@ -163,7 +163,7 @@ function Transcript({ list, fates, turn, at, onAt, onTurn, windowed, complete }:
   );
 }
 
-/** One atom of the transcript: a message, or a call with its results folded below it. */
+/** One atom of the transcript: a message, or a call with its results collapsed below it. */
 function AtomRow({ atom, first, fates, current, marked, raw, onRaw, onSelect }: {
   atom: Atom; first: boolean; fates: Map<string | null, Row>; current: boolean; marked: boolean; raw?: string; onRaw: (id: string | undefined) => void; onSelect: () => void;
 }) {

@@ -15,7 +15,7 @@ type Sort = '-last_activity_at' | '-turns' | '-tokens' | 'id' | 'relevance';
 
 const days: [string, string][] = [['', 'Any time'], ['1', 'Last day'], ['7', 'Last 7 days'], ['30', 'Last 30 days']];
 
-/** The sessions of a project: what was said last, how full the window is, how often it was cut. */
+/** The sessions of a project: the latest messages, how full the window is, and how often it was cut. */
 export default function Sessions({ p }: { p: string }) {
   const { query, set } = useQuery();
   const { route } = useLocation();

@@ -12,7 +12,7 @@ import { mayAdminister } from '../state/session';
 type Settings = Schemas['Settings'];
 type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'truth' | 'text' | 'tools' | string[] };
 
-// What a person changes. The rest stands in the full JSON below, so that nothing is hidden.
+// The settings that people change. The others are in the full JSON below, so that nothing is hidden.
 const groups: [string, Field[]][] = [
   ['Windows', [
     { name: 'history_max_tokens', label: 'Tokens', says: 'How many a window may have; 0: no bound.', kind: 'number' },
@@ -47,21 +47,21 @@ const groups: [string, Field[]][] = [
 
 const memoryTools = ['memory_recall', 'memory_store', 'memory_forget'];
 
-/** What someone else changed between two readings of the settings. */
+/** What someone else changed since the settings were loaded. */
 const others = (before: Settings, after: Settings) =>
   (Object.keys({ ...before, ...after }) as (keyof Settings)[])
     .filter((name) => (name as string) !== 'calibration' && JSON.stringify(before[name]) !== JSON.stringify(after[name]))
     .map((setting) => ({ setting, before: before[setting], after: after[setting] }));
 
 /**
- * A project's settings. Only what differs is sent, with the tag of what was read: where someone else changed them since,
- * nothing is stored, and the page shows what they changed beside what was about to be saved.
+ * A project's settings. Only changes are sent, with the ETag of the loaded settings. If someone else changed them in the
+ * meantime, nothing is stored, and the page shows their changes next to the unsaved ones.
  */
 export default function SettingsScreen({ p }: { p: string }) {
   const read = (signal?: AbortSignal) => takeTagged(api.GET('/api/v1/projects/{project}/settings', { params: { path: { project: p } }, signal }));
   const loaded = useLoad(read, [p]);
   const policies = useLoad((signal) => pages<Schemas['Policy']>(1000, (cursor) => take(api.GET('/api/v1/policies', { params: { query: { limit: 200, cursor } }, signal }))), []);
-  // What was read last, where that was not when the screen was opened: after a change, or after someone else's.
+  // The latest settings, if they were loaded again after a change here or by someone else.
   const [newer, setNewer] = useState<{ of: string; data: Settings; tag?: string }>();
   const [changes, setChanges] = useState<Partial<Settings>>({});
   const [overtaken, setOvertaken] = useState<ReturnType<typeof others>>();

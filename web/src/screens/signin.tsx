@@ -5,8 +5,8 @@ import { Trouble } from '../components/basic';
 import { expired, who, type Who } from '../state/session';
 
 /**
- * Asks the server who is signed in. A sign-in link carries its token behind the #, which browsers send to no server; it
- * works once, so it leaves the address before it is used. The operator may name the tenant to work in.
+ * Asks the server who is signed in. A sign-in link contains its token after the #, which browsers send to no server. The
+ * token works once, and is removed from the URL before it is used. The operator may name the tenant to work in.
  */
 export async function ask(tenant = ''): Promise<void> {
   const link = /^#link=(.+)$/.exec(location.hash)?.[1];
@@ -35,7 +35,7 @@ export async function signOut(): Promise<void> {
   who.value = null;
 }
 
-/** Where a key becomes a session. The key is sent once and kept nowhere. */
+/** The sign-in form. The key is sent once and never stored. */
 export default function SignIn() {
   const [key, setKey] = useState('');
   const [error, setError] = useState<Failure>();

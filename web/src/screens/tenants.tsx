@@ -52,7 +52,7 @@ export function Tenants() {
       )}
       {ending && (
         <ConfirmTyped title="Delete a tenant" name={ending.id} action="Delete it" onClose={() => setEnding(undefined)} onConfirm={async () => { await take(api.DELETE('/api/v1/tenants/{tenant}', { params: { path: { tenant: ending.id } } }));
-          if (who.peek()?.tenant === ending.id) await ask(list.rows.find((t) => t.id !== ending.id)?.id); // Nothing can be asked for in a tenant that is gone.
+          if (who.peek()?.tenant === ending.id) await ask(list.rows.find((t) => t.id !== ending.id)?.id); // No requests are possible in a deleted tenant.
           list.reload();
         }}>
           <p>Its projects, sessions, memories, policies, boards and keys are lost for good.</p>

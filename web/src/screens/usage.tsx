@@ -14,7 +14,7 @@ const labels = {
 const failed = (f: Figures) => Object.values(f.failures).reduce((a, b) => a + b, 0);
 const share = (part: number, of: number) => (of > 0 ? percent(part / of) : '–');
 
-/** What a project did over time, and what prompt caches could save and did save. */
+/** What a project did over time, and what prompt caches could have saved and did save. */
 export default function Usage({ p }: { p: string }) {
   const { query, set } = useQuery();
   const bucket: Bucket = query.by === 'hour' ? 'hour' : 'day';

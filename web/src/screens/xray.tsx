@@ -16,7 +16,7 @@ import { useCommands } from '../state/keys';
 import { useLoad } from '../state/load';
 import { to, useQuery } from '../state/query';
 
-/** One decision of a session, or the window as it would be now. */
+/** One decision of a session, or the window that a request would get now. */
 export async function loadXRay(project: string, session: string, source: Source, signal?: AbortSignal) {
   const window = await loadWindow(project, session, source, signal);
   const ids = window.report.map((r) => r.message_id).filter((id): id is string => !!id);
@@ -162,7 +162,7 @@ export default function XRay({ p, s }: { p: string; s: string }) {
 
 const hasPending = (w: XWindow) => ((w.decision?.request as { pending?: unknown[] } | undefined)?.pending?.length ?? 0) > 0;
 
-/** The sentence below the title: what was considered, what stayed, what a provider's cache keeps. */
+/** The sentence below the title: what was considered, what was kept, and what a provider's cache can reuse. */
 function Facts({ window: w, d }: { window: XWindow; d: string }) {
   const t = tally(w.report);
   const out = t.get('drop');

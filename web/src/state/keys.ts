@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { shortcuts } from './stored';
 
-/** One thing that a key does: "f", or a sequence such as "g s". The palette and the page of keys list them. */
+/** A keyboard command: "f", or a sequence such as "g s". The palette and the list of shortcuts show them. */
 export interface Command {
   keys?: string;
   label: string;
@@ -12,10 +12,10 @@ export interface Command {
 
 const lists = signal<Command[][]>([]);
 
-/** Everything that can be done on this screen, the newest list first. */
+/** All commands of this screen, the newest list first. */
 export const commands = computed(() => lists.value.flat());
 
-/** Offers commands while a component is shown. */
+/** Registers commands while a component is shown. */
 export function useCommands(list: Command[]) {
   const latest = useRef(list);
   latest.current = list;

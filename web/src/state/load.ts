@@ -9,8 +9,8 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads what a screen shows, again whenever a dependency changes. The former data stays until the new is there, so that
- * nothing flickers; a request that was overtaken is aborted.
+ * Loads what a screen shows, and reloads it whenever a dependency changes. The old data is shown until the new data has
+ * arrived, so that nothing flickers; outdated requests are aborted.
  */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, dependencies: unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Failure; loading: boolean }>({ loading: true });
@@ -35,16 +35,16 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, dependenci
 
 export interface Paged<T> {
   rows: T[];
-  /** The first page is here. */
+  /** The first page has been loaded. */
   loaded: boolean;
   loading: boolean;
   error?: Failure;
-  /** Loads the next page; undefined where there is none. */
+  /** Loads the next page; undefined if there is none. */
   next?: () => Promise<void>;
   reload: () => void;
 }
 
-/** Loads a list page by page, from the start whenever a dependency changes. */
+/** Loads a list page by page. It starts again whenever a dependency changes. */
 export function usePages<T>(page: (cursor?: string, signal?: AbortSignal) => Promise<Page<T>>, dependencies: unknown[]): Paged<T> {
   const first = useLoad((signal) => page(undefined, signal), dependencies);
   const [more, setMore] = useState<{ rows: T[]; last: Page<T>; behind?: Page<T> }>();

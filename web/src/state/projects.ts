@@ -17,7 +17,7 @@ effect(() => {
   if (who.value?.tenant) loadProjects().catch(() => (projects.value ??= []));
 });
 
-/** The project of the address, or the one that was shown last. */
+/** The project in the URL, or the one that was shown last. */
 export function useProjects() {
   const { path } = useLocation();
   const found = /^\/console\/p\/([^/]+)/.exec(path);

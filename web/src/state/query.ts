@@ -1,6 +1,6 @@
 import { useLocation } from 'preact-iso';
 
-/** The query of the address. Whatever a screen shows stands there, so that an address can be sent to a colleague. */
+/** The query of the URL. It contains everything that a screen shows, so that URLs can be shared. */
 export function useQuery() {
   const { path, query, route } = useLocation();
   const set = (changes: Record<string, string | number | undefined | null>, keep = false) => {
@@ -17,7 +17,7 @@ export function useQuery() {
 
 const e = encodeURIComponent;
 
-/** Addresses of the screens. */
+/** URLs of the screens. */
 export const to = {
   projects: () => '/console/',
   sessions: (p: string) => `/console/p/${e(p)}/sessions`,

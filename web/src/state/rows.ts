@@ -2,8 +2,8 @@ import { useRef } from 'preact/hooks';
 import { useCommands, type Command } from './keys';
 
 /**
- * Lets j and k walk over the rows of a table: the focus moves from one link of the class row-link to the next. `more`
- * are commands for the row that has the focus, which is told by its number; -1: none has.
+ * Makes j and k move over the rows of a table: the focus moves between links of the class row-link. `more` are commands
+ * for the focused row, whose index they get; -1 if none has the focus.
  */
 export function useRows(group: string, one: string, more: (at: () => number) => Command[] = () => []) {
   const body = useRef<HTMLTableSectionElement>(null);

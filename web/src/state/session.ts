@@ -1,13 +1,13 @@
 import { computed, signal } from '@preact/signals';
 import type { Schemas } from '../api/client';
 
-/** Who is signed in, as GET /api/v1/whoami says. */
+/** Who is signed in, from GET /api/v1/whoami. */
 export type Who = Schemas['Identity'];
 
-/** undefined: not asked yet; null: nobody is signed in. */
+/** undefined means not loaded yet; null means that nobody is signed in. */
 export const who = signal<Who | null | undefined>(undefined);
 
-/** Whether a session ended while it was used, which the sign-in page says. */
+/** Whether a sign-in ended while it was used. The sign-in page says so. */
 export const expired = signal(false);
 
 const ranks = { reader: 0, agent: 1, tenant_admin: 2, root: 3 };
@@ -18,7 +18,7 @@ export const mayWrite = may('agent');
 export const mayAdminister = may('tenant_admin');
 export const operates = may('root');
 
-/** A path of the API as the operator asks for it: in the tenant that was chosen. Any other key belongs to one tenant. */
+/** An API path in the tenant that the operator selected. Any other key belongs to one tenant. */
 export const inTenant = (path: string) =>
   who.peek()?.role === 'root' && who.peek()?.tenant ? `${path}${path.includes('?') ? '&' : '?'}tenant=${encodeURIComponent(who.peek()!.tenant!)}` : path;
 

@@ -1,6 +1,6 @@
 import { effect, signal, type Signal } from '@preact/signals';
 
-/** A signal whose value stays in this browser. A browser that stores nothing keeps it for the page. */
+/** A signal whose value is stored in this browser, or kept for the page if the browser stores nothing. */
 export function stored<T extends string>(name: string, fallback: T): Signal<T> {
   let first = fallback;
   try {

@@ -141,7 +141,8 @@ type Transaction struct {
 // Flaw is one damage of a log.
 type Flaw struct {
 	Offset int
-	Lost   bool   // transactions are, else all could be corrected
+	Lost   bool   // transactions are lost; otherwise all could be corrected
+	Gap    bool   // the transactions before Offset are in neither this log nor what came before it
 	What   string // for the operator
 }
 
@@ -154,7 +155,7 @@ type Log struct {
 	Torn  int // where something begins that is no whole transaction and that none follows, 0 where there is none
 }
 
-// Scan reads a log and corrects it in place. last is the newest version in the logs before it, 0 where there are none.
+// Scan reads a log and corrects it in place. last is the newest version in the tables and in the logs before it, or 0.
 // mark is the key under which each transaction of Mneme names the commit before it.
 func Scan(data []byte, last uint64, mark []byte) *Log {
 	s := &Log{data: data, mark: mark}
@@ -168,11 +169,13 @@ func Scan(data []byte, last uint64, mark []byte) *Log {
 	for at := Header; ; {
 		t, bad := s.transaction(at)
 		if t.End > 0 {
-			if t.marked && last != 0 && t.after > last {
+			if t.marked && t.after > last {
 				s.Flawed(at, true, "commits %d to %d are missing", last+1, t.after)
+				s.Flaws[len(s.Flaws)-1].Gap = true
 			}
 			s.Whole = append(s.Whole, t)
-			at, last = t.End, t.Version
+			at = t.End
+			last = max(last, t.Version)
 			continue
 		}
 		if len(bytes.Trim(data[min(bad, len(data)):], "\x00")) == 0 {
@@ -190,7 +193,7 @@ func Scan(data []byte, last uint64, mark []byte) *Log {
 
 // Flawed notes a damage at a place.
 func (s *Log) Flawed(offset int, lost bool, format string, args ...any) {
-	s.Flaws = append(s.Flaws, Flaw{offset, lost, fmt.Sprintf(format, args...)})
+	s.Flaws = append(s.Flaws, Flaw{Offset: offset, Lost: lost, What: fmt.Sprintf(format, args...)})
 }
 
 // maxCorrections bounds how many bits of one transaction are turned back. Where more are wrong, the disk has written
@@ -226,7 +229,7 @@ func (s *Log) transaction(at int) (t Transaction, bad int) {
 			return Transaction{}, bad
 		}
 		bad = e.Next
-		if bytes.Equal(e.Key, s.mark) && len(e.Value) == 8 {
+		if bytes.Equal(e.Key, s.mark) && len(e.Value) >= 8 {
 			t.after, t.marked = binary.BigEndian.Uint64(e.Value), true
 		}
 		if e.Meta&End != 0 {

@@ -1,5 +1,5 @@
-// Package manifest reads and writes the manifest that a policy module carries: JSON in a custom WebAssembly section
-// named mneme.policy, which no Go compiler can emit itself.
+// Package manifest reads and writes the manifest of a policy module: JSON in a custom WebAssembly section named
+// mneme.policy, which Go compilers cannot emit themselves.
 package manifest
 
 import (
@@ -22,7 +22,7 @@ var (
 	ErrManifest  = errors.New(`manifest must be a JSON object with "abi" and "hooks"`)
 )
 
-// Set returns the module with the manifest, compacted, as its last section, in the place of any that it had. The same
+// Set returns the module with the compacted manifest as its last section. It replaces any existing manifest. The same
 // module and manifest always give the same bytes.
 func Set(module, manifest []byte) ([]byte, error) {
 	var required struct {
@@ -57,7 +57,7 @@ func Set(module, manifest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Get returns the manifest of a module, ErrNone where it has none.
+// Get returns the manifest of a module, or ErrNone if it has none.
 func Get(module []byte) ([]byte, error) {
 	sections, err := split(module)
 	if err != nil {
@@ -71,7 +71,7 @@ func Get(module []byte) ([]byte, error) {
 	return nil, ErrNone
 }
 
-// section is one section of a module: raw with its head, content only of a manifest.
+// section is one section of a module: raw includes its head; content is set only for a manifest.
 type section struct {
 	raw, content []byte
 	isManifest   bool
@@ -101,7 +101,7 @@ func split(module []byte) ([]section, error) {
 	return sections, nil
 }
 
-// sized reads a length and as many bytes; n is the length of both.
+// sized reads a length and as many bytes; n is the length of both together.
 func sized(b []byte) (content []byte, n int, ok bool) {
 	length, head := binary.Uvarint(b)
 	if head <= 0 || length > uint64(len(b)-head) {

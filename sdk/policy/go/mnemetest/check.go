@@ -10,9 +10,9 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// Check says what the ABI forbids in a plan for this table, as a host would: ranges outside the table or overlapping,
-// atoms split, a second SUMMARISE, a template that is not there, arguments that are not to be had, a reason that is not
-// `code` or `code: free words`.
+// Check returns an error if the ABI forbids a plan for this table, like a host: ranges outside the table or
+// overlapping, split atoms, a second SUMMARISE, an unknown template, unavailable arguments, or a reason that is not
+// `code` or `code: free text`.
 func (t *Table) Check(ops []Op) error {
 	var ranges []Op
 	summarised := false
@@ -45,8 +45,8 @@ func (t *Table) Check(ops []Op) error {
 	return nil
 }
 
-// mayOverlap says whether two ops may name the same records: a KEEP and whatever leaves its atoms in the window, and
-// REPLACEs of one record that change different things of it.
+// mayOverlap reports whether two ops may name the same records: a KEEP and any op that leaves its atoms in the window,
+// and REPLACEs of one record that change different parts of it.
 func mayOverlap(a, b Op) bool {
 	removes := []mneme.OpCode{mneme.OpDrop, mneme.OpCompress, mneme.OpSummarise}
 	switch {
@@ -145,7 +145,7 @@ func (t *Table) checkAtoms(op Op) error {
 	return t.checkEdge(op.Last + 1)
 }
 
-// checkEdge says whether a place before a record is inside an atom.
+// checkEdge returns an error if the position before a record is inside an atom.
 func (t *Table) checkEdge(before int) error {
 	if before > 0 && before < len(t.Records) && t.Records[before-1].Atom == t.Records[before].Atom {
 		return errors.New("an atom is split")

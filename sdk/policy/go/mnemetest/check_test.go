@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 	type ops = []mnemetest.Op
 	for name, c := range map[string]struct {
 		ops  ops
-		want string // part of the error, "" for none
+		want string // part of the error, "" if there is none
 	}{
 		"nothing":         {nil, ""},
 		"an atom dropped": {ops{{Code: mneme.OpDrop, First: 1, Last: 3, Reason: "code: free words"}}, ""},

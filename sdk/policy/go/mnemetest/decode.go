@@ -27,7 +27,7 @@ const (
 	opSize         = 32
 )
 
-// Decode reads a plan. No bytes are a plan without ops.
+// Decode decodes a plan. Empty input is a plan without ops.
 func Decode(plan []byte) ([]Op, error) {
 	if len(plan) == 0 {
 		return nil, nil

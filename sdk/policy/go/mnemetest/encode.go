@@ -18,7 +18,7 @@ const (
 )
 
 // Encode returns the request's bytes, aligned to 8. The same table always gives the same bytes. It panics on a config
-// value of another type than those that Config names.
+// value whose type Config does not list.
 func (t *Table) Encode() []byte {
 	pool := stringTable{ids: map[string]uint32{"": 0}, list: []string{""}}
 	var tags []uint32
@@ -82,7 +82,7 @@ func (r *Record) append(to []byte, index uint32, pool *stringTable, tagsAt uint3
 	return appendUint32(to, r.place(), 0)
 }
 
-// appendSetting appends one config entry, whose strings go where place says.
+// appendSetting appends one config entry. place stores its strings.
 func appendSetting(to []byte, key string, value any, place func(string) (at, length uint32)) []byte {
 	keyAt, keyLen := place(key) // a host puts it before the value
 	var kind, length uint32
@@ -109,13 +109,13 @@ func appendSetting(to []byte, key string, value any, place func(string) (at, len
 	return appendUint64(appendUint32(to, keyAt, keyLen, kind, length), bits)
 }
 
-// Buffer returns a zeroed buffer that is aligned as a policy's request and plan must be.
+// Buffer returns a zeroed buffer with the alignment that a policy's request and plan need.
 func Buffer(size int) []byte {
 	words := make([]uint64, max(1, (size+7)/8))
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)[:size]
 }
 
-// stringTable is a string table in the making.
+// stringTable is a string table that is being built.
 type stringTable struct {
 	ids  map[string]uint32
 	list []string

@@ -7,16 +7,16 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// The sizes of request and plan buffer that a host makes instances for.
+// The sizes of the request and plan buffers for which a host creates instances.
 const (
 	usualRequest, usualPlan     = 64 << 10, 32 << 10
 	longestRequest, longestPlan = 512 << 10, 256 << 10
 )
 
-// Result is what a call gave.
+// Result is the result of a call.
 type Result struct {
 	Ops  []Op
-	Plan []byte // the bytes of Ops
+	Plan []byte // the encoded Ops
 	Log  []LogLine
 }
 
@@ -26,8 +26,8 @@ type LogLine struct {
 	Line  string
 }
 
-// Run calls a policy with a table. The error is the policy's own, or that of a request or plan larger than a host
-// takes, or of a plan that Table.Check refuses.
+// Run calls a policy with a table. The error is the policy's own, or it means that the request or the plan is larger
+// than a host accepts, or that Table.Check refuses the plan.
 func Run(policy mneme.Policy, t *Table) (Result, error) {
 	request, size := t.Encode(), usualPlan
 	if len(request) > usualRequest {
@@ -48,7 +48,7 @@ func Run(policy mneme.Policy, t *Table) (Result, error) {
 	return result, t.Check(result.Ops)
 }
 
-// host answers from the table.
+// host implements the host functions with the table.
 type host struct {
 	table *Table
 	log   []LogLine
@@ -61,7 +61,7 @@ func (h *host) Text(record, offset int, buf []byte) int {
 	return copyFrom(h.table.Records[record].Text, offset, buf)
 }
 
-// copyFrom copies a text from an offset. A host traps where the offset is negative.
+// copyFrom copies a text from an offset. A host traps if the offset is negative.
 func copyFrom(text string, offset int, buf []byte) int {
 	if offset < 0 {
 		panic("mnemetest: a negative offset")

@@ -1,5 +1,5 @@
-// Package mnemetest calls a policy from ordinary Go tests: a request built from Go values goes in, the decoded plan
-// comes out. The bytes in between are those of the policy ABI, so what passes here passes in a module.
+// Package mnemetest calls a policy from ordinary Go tests: the input is a request built from Go values, and the output
+// the decoded plan. The bytes in between are those of the policy ABI, so what passes here also passes in a module.
 package mnemetest
 
 import (
@@ -14,29 +14,29 @@ type Table struct {
 	Records []Record
 	Config  map[string]any // values are int, int64, float64, bool or string
 
-	BudgetMessages   uint32 // 0: no bound
-	BudgetTokens     uint32 // 0: no bound
+	BudgetMessages   uint32 // 0 means no limit
+	BudgetTokens     uint32 // 0 means no limit
 	ViewerDelegation uint32
 	ViewerAgent      string
 	Now              int64 // ms since 1970
 	Seed             uint64
-	NewestTurn       uint32 // 0: the highest turn of the records
+	NewestTurn       uint32 // 0 means the highest turn of the records
 	OlderExist       bool
-	SummaryCovers    uint64 // Seq of the last message that the stored summary covers; 0: none is stored
+	SummaryCovers    uint64 // Seq of the last message that the stored summary covers; 0 means that none is stored
 	SummaryTokens    uint32
 	OlderTokens      uint64
 	MemoryBudget     uint32
 
-	// CountTokens answers the host function tokens. Nil: one token for each four bytes begun.
+	// CountTokens implements the host function tokens. Nil means one token for every four bytes, rounded up.
 	CountTokens func(text string) int
-	// Score answers the host function of that name. Nil: the share of the query's words that the text holds.
+	// Score implements the host function score. Nil means the share of the query's words that the text contains.
 	Score func(text, query string) int
 }
 
-// Record is one message of a Table. Its index is its place.
+// Record is one message of a Table, identified by its index.
 type Record struct {
 	Turn             uint32
-	Place            uint32 // 0: Turn
+	Place            uint32 // 0 means Turn
 	Seq              uint64
 	Role             mneme.Role
 	Kind             mneme.Kind
@@ -44,7 +44,7 @@ type Record struct {
 	Tokens           uint32
 	CompressedTokens uint32
 	Text             string
-	Calls            []CallOf // of an assistant; of a result, the one that it answers
+	Calls            []CallOf // of an assistant; for a result, the one that it answers
 	Atom             uint32
 	Delegation       uint32
 	Agent            string
@@ -56,7 +56,7 @@ type Record struct {
 // CallOf is one call of a record.
 type CallOf struct{ Name, Arguments string }
 
-// score answers the host function of that name.
+// score implements the host function score.
 func (t *Table) score(text, query string) int {
 	if t.Score != nil {
 		return t.Score(text, query)
@@ -71,7 +71,7 @@ func (t *Table) score(text, query string) int {
 	return mneme.MaxScore * found / max(len(words), 1)
 }
 
-// place is the record's place among the turns that live, which is Turn where nothing was rewound.
+// place returns the position of the record's turn among the living ones, which is Turn if nothing was rewound.
 func (r *Record) place() uint32 {
 	if r.Place == 0 {
 		return r.Turn
@@ -79,7 +79,7 @@ func (r *Record) place() uint32 {
 	return r.Place
 }
 
-// tokens answers the host function of that name.
+// tokens implements the host function tokens.
 func (t *Table) tokens(text string) int {
 	if t.CountTokens != nil {
 		return t.CountTokens(text)

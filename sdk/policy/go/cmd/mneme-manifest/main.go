@@ -1,4 +1,4 @@
-// Command mneme-manifest puts a manifest into a policy module, in place:
+// Command mneme-manifest adds a manifest to a policy module, in place:
 //
 //	mneme-manifest manifest.json policy.wasm
 package main

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// A policy is tested as plain Go: a table goes in, ops come out.
+// Policies can be tested as plain Go functions: the input is a table, the output a list of ops.
 func Example() {
 	result, err := mnemetest.Run(keepByTag, &mnemetest.Table{
 		Config: map[string]any{"tag": "order"},

@@ -1,20 +1,20 @@
-// Command pin-relevant is an example policy: it pins the older messages that answer the newest question best, so that
-// the policies behind it drop others first. Put it at the front of a pipeline.
+// Command pin-relevant is an example policy: it pins the older messages that match the newest question best, so that
+// later policies drop others first. Put it at the front of a pipeline.
 package main
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 var _ = mneme.Register(pinRelevant)
 
-const most = 16 // atoms that the config can ask for
+const most = 16 // maximum number of atoms that the config can ask for
 
-// question holds the text of the newest question. Scoring looks at 4 KiB of it.
+// question holds the text of the newest question. Scoring reads 4 KiB of it.
 var question [4 << 10]byte
 
-// best are the atoms that score highest so far, the best first.
+// best are the atoms with the highest scores so far, best first.
 var best [most]struct{ first, last, score int }
 
-// pinRelevant scores each message and keeps the atoms of the best.
+// pinRelevant scores each message and keeps the atoms of the best ones.
 func pinRelevant(req *mneme.Request, plan *mneme.Plan) error {
 	asked := newestQuestion(req)
 	if asked < 0 {
@@ -28,7 +28,7 @@ func pinRelevant(req *mneme.Request, plan *mneme.Plan) error {
 		end = req.AtomEnd(first)
 		r := req.Record(first)
 		if r.Role == mneme.System || r.Flags.Has(mneme.Mandatory|mneme.Pinned) {
-			continue // these stay anyway
+			continue // these are mandatory anyway
 		}
 		score := 0
 		for i := first; i < end; i++ {
@@ -45,7 +45,7 @@ func pinRelevant(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
-// newestQuestion is the user's newest record, -1 where there is none.
+// newestQuestion returns the index of the user's newest record; -1 if there is none.
 func newestQuestion(req *mneme.Request) int {
 	for i := req.Len() - 1; i >= 0; i-- {
 		if req.Record(i).Role == mneme.User {
@@ -55,8 +55,8 @@ func newestQuestion(req *mneme.Request) int {
 	return -1
 }
 
-// insert puts an atom among the best, of which there are found, and returns how many there are then. Of equal scores
-// the newer atom counts for more.
+// insert adds an atom to the found best ones, and returns their new number. Of equal scores, the newer atom ranks
+// higher.
 func insert(found, count, first, last, score int) int {
 	at := found
 	for at > 0 && best[at-1].score <= score {

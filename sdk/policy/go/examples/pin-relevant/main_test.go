@@ -23,7 +23,7 @@ func Example() {
 	// error: <nil>
 }
 
-// The best come first, and among equals the newest; a result speaks for its call, too.
+// The best come first, and among equals the newest; a result counts for its call, too.
 func TestPinRelevant(t *testing.T) {
 	score := map[string]int{"a": 300_000, "b": 500_000, "c": 0, "d": 500_000, "e": 900_000}
 	table := func(config map[string]any) *mnemetest.Table {

@@ -1,5 +1,5 @@
-// Command redact is an example policy: it hides secrets that are known by how they begin, in texts and in the arguments
-// of calls, from the model. What is stored stays as it is.
+// Command redact is an example policy: it hides secrets with a known prefix from the model, in texts and in the
+// arguments of calls. The stored messages do not change.
 package main
 
 import (
@@ -10,14 +10,14 @@ import (
 
 var _ = mneme.Register(redact)
 
-// shown stands in the place of a secret.
+// shown replaces a secret.
 const shown = "[redacted]"
 
-// buffer holds the text that is being looked at. A plan may hold 16 KiB of text in all, so what is longer cannot be
+// buffer holds the text that is being examined. A plan may contain at most 16 KiB of text, so a longer text cannot be
 // replaced.
 var buffer [16 << 10]byte
 
-// redact replaces, wherever a word begins with the prefix of the config, that word.
+// redact replaces every word that begins with the configured prefix.
 func redact(req *mneme.Request, plan *mneme.Plan) error {
 	prefix := req.ConfigString("prefix", "sk-")
 	if prefix == "" {
@@ -56,8 +56,8 @@ func redact(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
-// hidden tells whether the prefix is in the arguments of a call, of which the buffer holds the beginning. Longer ones
-// are read in pieces, each of which begins with the end of the one before.
+// hidden reports whether the arguments of a call contain the prefix. The buffer holds their beginning. Longer ones are
+// read in pieces, each of which begins with the end of the previous one.
 func hidden(req *mneme.Request, record, call, length int, prefix string) bool {
 	for from := 0; ; {
 		n := min(length-from, len(buffer))
@@ -72,8 +72,8 @@ func hidden(req *mneme.Request, record, call, length int, prefix string) bool {
 	}
 }
 
-// cleaned writes a text into the plan without the words that begin with the prefix. A word ends where a character comes
-// that cannot be a part of a key, so that JSON stays JSON.
+// cleaned writes a text into the plan without the words that begin with the prefix. A word ends at the first character
+// that cannot be part of a key, so that JSON stays JSON.
 func cleaned(plan *mneme.Plan, text, prefix string) mneme.Text {
 	out := plan.Text("")
 	for {
@@ -90,7 +90,7 @@ func cleaned(plan *mneme.Plan, text, prefix string) mneme.Text {
 	}
 }
 
-// part tells whether a character may stand in a key.
+// part reports whether a key may contain a character.
 func part(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }

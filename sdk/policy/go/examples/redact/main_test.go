@@ -29,7 +29,7 @@ func TestRedact(t *testing.T) {
 	long := strings.Repeat("word ", 5000)
 	for name, c := range map[string]struct {
 		record mnemetest.Record
-		want   string // what stands there then, "" for the same
+		want   string // the expected text, "" if it does not change
 		failed bool
 	}{
 		"no secret":       {record: mnemetest.Record{Role: mneme.User, Text: "ask-me"}, want: "a[redacted]"},

@@ -1,5 +1,5 @@
-// Command strip-old-media is an example policy: it leaves images, audio, documents and files of older turns out, which
-// cost a model far more than the words around them. The words stay.
+// Command strip-old-media is an example policy: it removes images, audio, documents and files from older turns, because
+// they cost far more than the texts, which it keeps.
 package main
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
@@ -8,8 +8,8 @@ var _ = mneme.Register(stripOldMedia)
 
 const media = mneme.ImageParts | mneme.AudioParts | mneme.DocumentParts
 
-// stripOldMedia strips the messages of all turns but the newest ones. A turn's place says how old it is, whatever was
-// rewound meanwhile.
+// stripOldMedia strips the messages of all turns but the newest ones. A turn's place says how old it is, even if turns
+// were rewound.
 func stripOldMedia(req *mneme.Request, plan *mneme.Plan) error {
 	newest := uint32(0)
 	for i := range req.Len() {

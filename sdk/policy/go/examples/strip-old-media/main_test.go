@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// Places count, and not the numbers of turns: three turns were rewound here.
+// Places count, not the numbers of turns: three turns were rewound here.
 func Example() {
 	result, err := mnemetest.Run(stripOldMedia, &mnemetest.Table{Config: map[string]any{"turns": 2},
 		Records: []mnemetest.Record{

@@ -1,0 +1,17 @@
+//go:build unix
+
+package badgerstore
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownerOf answers which user owns a file, where the system tells.
+func ownerOf(info os.FileInfo) (uid int, ok bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(s.Uid), true
+}

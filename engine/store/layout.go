@@ -1,0 +1,23 @@
+package store
+
+import "fmt"
+
+// Layout is the number of the layout of stored records. Whoever changes a layout so that an earlier version cannot read
+// new records, or this version cannot read old ones, raises it. Data folders, backups and tenants' files name it, and one
+// with another number is refused.
+const Layout = 1
+
+// LayoutError refuses what a version of Mneme with another layout of stored records wrote.
+type LayoutError struct {
+	What   string // that is refused
+	Layout int    // its number; 0: it is from before layouts were numbered
+}
+
+func (e *LayoutError) Error() string {
+	from := fmt.Sprintf("a version of Mneme with layout %d", e.Layout)
+	if e.Layout == 0 {
+		from = "a version of Mneme from before layouts were numbered"
+	}
+	return fmt.Sprintf("%s was written by %s, and this version reads layout %d: export its tenants with a version that "+
+		"reads it, and import them here", e.What, from, Layout)
+}
