@@ -108,7 +108,7 @@ type boardRecord struct {
 	Values        int        `json:"values,omitempty"` // how many values it keeps
 }
 
-func (b *boardRecord) shown() Board {
+func (b *boardRecord) public() Board {
 	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Commanders: b.Commanders, Entries: b.Entries,
 		CreatedAt: b.Created}
 	if out.Projects == nil {
