@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
@@ -57,6 +58,19 @@ func TestObserve(t *testing.T) {
 	}
 	_, err = a.Windows.Replay(t.Context(), a.Admin, "default", rows[0].ID, nil)
 	enginetest.RefusedWith(t, err, fault.Gone, "no_window")
+}
+
+// TestReplayOfWhatClientsWrite replays a window of messages whose bytes an encoder would change.
+func TestReplayOfWhatClientsWrite(t *testing.T) {
+	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
+	a.turn(1, 0, false)
+	a.ask("q")
+	raw := json.RawMessage(`{ "role": "user", "content": "if a < b && b > c: \u003c" }`)
+	out := a.prepare(func(ask *gateway.Ask) { ask.Pending = transcript.ElementsOf([]json.RawMessage{raw}) })
+	if !bytes.Contains(out.Body, raw) {
+		t.Fatalf("%s does not have the client's bytes", out.Body)
+	}
+	a.Replay(out.DecisionID)
 }
 
 // TestUnstored notes of each call why nothing of it is stored.

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
@@ -158,7 +159,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	}
 	out.scale = setup.Settings.TokenScale
 	req := svc.request(out, setup)
-	raw, err := json.Marshal(req)
+	raw, err := encode(req)
 	if err != nil {
 		return err
 	}
@@ -191,6 +192,37 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	*out.buffer = out.ask.Body.Append(*out.buffer, e)
 	out.Body = *out.buffer
 	return nil
+}
+
+// encode returns a request as JSON that has the client's own bytes. An encoder would escape and compact them, and then a
+// replay of the decision would make another window.
+func encode(req *window.Request) ([]byte, error) {
+	rest := *req
+	rest.System = nil
+	rest.Tools = nil
+	rest.Pending = nil
+	raw, err := json.Marshal(rest)
+	if err != nil {
+		return nil, err
+	}
+	for _, member := range [...]struct {
+		name string
+		list []json.RawMessage
+	}{{"tools", req.Tools}, {"pending", req.Pending}} {
+		if len(member.list) > 0 {
+			o, _, _ := rawjson.ReadObject(raw)
+			list := make([][]byte, len(member.list))
+			for i := range list {
+				list[i] = member.list[i]
+			}
+			raw = o.With(member.name, rawjson.ArrayOf(list...))
+		}
+	}
+	if len(req.System) > 0 {
+		o, _, _ := rawjson.ReadObject(raw)
+		raw = o.With("system", req.System)
+	}
+	return raw, nil
 }
 
 // request returns the request for the call's window.

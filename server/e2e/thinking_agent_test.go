@@ -111,6 +111,7 @@ func (a *thinker) call(messages, system json.RawMessage) []map[string]any {
 func TestCampaignThinkingAgent(t *testing.T) {
 	turns := size.Size(30, 200)
 	small := object{"budget": object{"max_tokens": 1500}}
+	tiny := object{"budget": object{"max_tokens": 900}}
 	plain, summaries := shared(t), summarising(t, t.TempDir(), provider(t)).client(t)
 	summaries.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
 		"summary_threshold": 12, "summary_keep_last": 6, "summary_mode": "wait", "summary_wait_ms": 60_000}).want(200)
@@ -129,6 +130,8 @@ func TestCampaignThinkingAgent(t *testing.T) {
 		{"cuts inside turns, by message", "message", 8, small, true},
 		{"cuts inside turns, by turn", "turn", 8, small, true},
 		{"cuts inside turns", "", 8, small, true},
+		{"cuts inside turns at 900 tokens", "", 8, tiny, false},
+		{"cuts inside turns at 900 tokens, by turn", "turn", 8, tiny, true},
 		{"breakpoints", "turn", 2, object{"budget": small["budget"], "cache_control": "auto"}, true},
 		{"tool-pair-trim", "turn", 2, pipeline(object{"policy": "tool-pair-trim"}), true},
 		{"depth-compress", "turn", 2, pipeline(object{"policy": "depth-compress", "config": object{"depth": 3}}), false},

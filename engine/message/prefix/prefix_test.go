@@ -227,7 +227,7 @@ func TestTraceIsStored(t *testing.T) {
 	t.Parallel()
 	place := prefix.Start(prefix.Text("s"), prefix.Hash{}).Place
 	for _, want := range []prefix.Trace{{Parts: []uint32{}}, {Parts: []uint32{1, 2, 3}, Stored: 2, Tokens: 1 << 40, End: place,
-		Made: []prefix.Place{place, place}}} {
+		Replies: []prefix.Reply{{ID: 1, Made: place}, {ID: 2}}}} {
 		b := want.Append(nil)
 		got, err := prefix.ParseTrace(b)
 		if err != nil || fmt.Sprint(*got) != fmt.Sprint(want) {

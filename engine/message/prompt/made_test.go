@@ -120,6 +120,7 @@ func TestTrace(t *testing.T) {
 func TestSheet(t *testing.T) {
 	t.Parallel()
 	const thinks = `{"role":"assistant","content":[{"type":"thinking","thinking":"alone","signature":"s"}]}`
+	var lastTrace prefix.Trace
 	build := func(system string, made []prefix.Place, before *prefix.Trace, messages ...string) (*prompt.Sheet, string) {
 		parsed := read(t, messages)
 		var sheet prompt.Sheet
@@ -143,6 +144,7 @@ func TestSheet(t *testing.T) {
 			}
 			w = b.Finish()
 		}
+		lastTrace = sheet.Trace(&b, &w, 0)
 		return &sheet, string(w.Messages)
 	}
 	start := prefix.Start(prefix.Text("You help."), prefix.Hash{}).Place
@@ -176,5 +178,27 @@ func TestSheet(t *testing.T) {
 	}
 	if s, _ := build("You hinder.", nil, before, question, calls, result); len(s.Stripped) != 1 {
 		t.Errorf("pending, behind another system prompt: %v are left out", s.Stripped)
+	}
+
+	// A cut inside a turn can put a new reply where an older one stood. It was not made there.
+	traced := func(before *prefix.Trace, shown ...string) (*prompt.Sheet, string, prefix.Trace) {
+		s, got := build("You help.", nil, before, shown...)
+		return s, got, lastTrace
+	}
+	_, _, one := traced(nil, question)
+	_, _, two := traced(&one, question, calls, result)
+	further := strings.NewReplacer("t1", "t3", `"c"`, `"d"`).Replace(calls)
+	answered := strings.Replace(result, `"c"`, `"d"`, 1)
+	s, got, three := traced(&two, question, further, answered)
+	if len(s.Stripped) != 1 || strings.Contains(got, "thinking") {
+		t.Errorf("a new reply in the place of an older one: %v are left out of %s", s.Stripped, got)
+	}
+	// The window after it still knows where that reply was made.
+	if s, got, _ := traced(&three, question, further, answered); len(s.Stripped) != 1 {
+		t.Errorf("a reply whose thinking went: %v are left out of %s", s.Stripped, got)
+	}
+	// Where nothing is cut, each reply keeps its thinking.
+	if s, got, _ := traced(&two, question, calls, result, further, answered); len(s.Stripped) != 0 {
+		t.Errorf("a reply behind the window before: %v are left out of %s", s.Stripped, got)
 	}
 }

@@ -71,12 +71,19 @@ type Sheet struct {
 	of      []int32 // by block: its item
 	keep    []bool
 	shorts  []uint32
+	replies []shownReply // of the last round
+}
+
+// shownReply is a pending reply that the window shows.
+type shownReply struct {
+	id      uint64
+	pending int
 }
 
 // Begin starts with another window. It reuses the memory of the previous one.
 func (s *Sheet) Begin(in Input) {
 	*s = Sheet{Input: in, staying: s.staying[:0], blocks: s.blocks[:0], of: s.of[:0], keep: s.keep[:0],
-		shorts: s.shorts[:0]}
+		shorts: s.shorts[:0], replies: s.replies[:0]}
 }
 
 // Answers are results that a replay cannot compute again, because the previous window is gone.
@@ -166,8 +173,8 @@ func (s *Sheet) start(w *render.Window) prefix.Walk {
 
 // walk walks along a window's parts and records its thinking: where each block is, and where it was made.
 func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
-	s.blocks, s.of = s.blocks[:0], s.of[:0]
-	var made prefix.Walk // of the current message, and of the pending ones after it
+	s.blocks, s.of, s.replies = s.blocks[:0], s.of[:0], s.replies[:0]
+	o := origins{Sheet: s}
 	e, item, start := Entry{Pending: -1}, int32(-2), prefix.Place{}
 	for i := range parts {
 		p := &parts[i]
@@ -177,43 +184,78 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 				e = s.Entry(p.Item)
 			}
 			item = p.Item
-			s.origin(&made, was, &e, now, p.Kind == prefix.Thinking)
-			start = made.Place
+			o.enter(was, &e, now, parts[i:])
+			start = o.made.Place
 		}
 		if p.Kind == prefix.Thinking {
-			s.blocks, s.of = append(s.blocks, prefix.Block{Now: now.Place, Made: made.Place, ID: p.ID()}), append(s.of, item)
+			s.blocks = append(s.blocks, prefix.Block{Now: now.Place, Made: o.made.Place, ID: p.ID()})
+			s.of = append(s.of, item)
 			if e.Pending >= 0 && start.Known() && !s.Again {
 				s.note(e.Pending, start)
 			}
 		} else if e.Changed {
-			made = prefix.Walk{} // the text before this thinking has changed
+			o.made = prefix.Walk{} // thinking behind a text that is another now
 		}
 		now.Add(&p.Part)
-		if made.Known() {
-			made.Add(&p.Part)
+		if o.made.Known() {
+			o.made.Add(&p.Part)
 		}
 	}
 }
 
-// origin sets made to the place at which an entry was made. was is the pending message before it. A pending message
-// with thinking that names no decision was most likely made from the previous window, if that ended at exactly this
-// place. What follows it in the same turn was made by adding to it.
-func (s *Sheet) origin(made *prefix.Walk, was int, e *Entry, now *prefix.Walk, thinks bool) {
-	if place, ok := s.Made[e.Pending]; ok && s.Again {
-		*made = prefix.From(place)
+// origins works out where the messages of a window were made.
+type origins struct {
+	*Sheet
+	made prefix.Walk // of the current message
+	held bool        // the window before showed one of the pending replies
+	new  bool        // a pending reply was met that it did not show
+}
+
+// enter comes to the entry e, whose parts the given ones begin with; was is the pending message before it. Where the
+// request does not say where a pending reply was made, the window before may: it knows of the replies that it showed,
+// and the first that it did not show was made behind its end. Later ones were made by adding to that one.
+func (o *origins) enter(was int, e *Entry, now *prefix.Walk, parts []render.Placed) {
+	var before *prefix.Reply
+	first := false
+	if e.Pending >= 0 && e.Reply {
+		id := replyID(parts)
+		o.replies = append(o.replies, shownReply{id: id, pending: e.Pending})
+		before = o.Before.Reply(id)
+		o.held = o.held || before != nil
+		first = before == nil && !o.new
+		o.new = o.new || before == nil
+	}
+	if place, ok := o.Made[e.Pending]; ok && o.Again {
+		o.made = prefix.From(place)
 		return
 	}
 	switch {
 	case e.Made.Known():
-		*made = prefix.From(e.Made)
-	case e.Pending >= 0 && e.Reply && thinks && s.Before.At(&now.Place) != nil:
-		*made = prefix.From(*s.Before.At(&now.Place))
+		o.made = prefix.From(e.Made)
+	case before != nil && before.Made.Known():
+		o.made = prefix.From(before.Made)
+	case first && o.Before != nil && o.Before.End.Known() && (o.held || o.Before.End.Equal(&now.Place)):
+		o.made = prefix.From(o.Before.End)
 	case e.Pending < 0 || was < 0:
-		*made = prefix.Walk{}
+		o.made = prefix.Walk{}
 	}
 }
 
-// note records where a pending message with thinking was made.
+// replyID identifies the message that the parts begin with. Thinking does not count, because it may be left out.
+func replyID(parts []render.Placed) uint64 {
+	last := 0
+	for i := range parts {
+		if parts[i].Item != parts[0].Item {
+			break
+		}
+		if parts[i].Kind != prefix.Thinking {
+			last = i
+		}
+	}
+	return parts[last].ID()
+}
+
+// note keeps where a pending message that thinks was made.
 func (s *Sheet) note(pending int, made prefix.Place) {
 	if s.Made == nil {
 		s.Made = map[int]prefix.Place{}

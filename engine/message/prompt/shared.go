@@ -28,8 +28,8 @@ func (s *Sheet) Trace(b *render.Builder, w *render.Window, tokens uint64) prefix
 			break
 		}
 	}
-	for _, place := range s.Made {
-		t.Made = append(t.Made, place)
+	for _, r := range s.replies {
+		t.Replies = append(t.Replies, prefix.Reply{ID: r.id, Made: s.Made[r.pending]})
 	}
 	return t
 }
