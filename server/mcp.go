@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -27,11 +28,15 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
+	namespace, err := c.memoryNamespace(c.said(headerNamespace, "memory_namespace"))
+	if err != nil {
+		return blob{}, err
+	}
 	var turn sync.Mutex // the SDK calls the tools of a batch at once, but the request has one place
 	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		call.SessionID = session
+		call.SessionID, call.MemoryNamespace = session, namespace
 		// The edge's ctx is used, because the SDK's own has no deadline.
 		return s.engine.Tools.Call(ctx, caller, ident.Once{}, project, call)
 	}
@@ -47,6 +52,25 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		return blob{}, refuse(r.Status, "mcp_refused", "%s", strings.TrimSpace(r.Body.String()))
 	}
 	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), status: r.Status}, nil
+}
+
+// headerNamespace names the namespace that bounds the memories of a request: its names, outermost first, each escaped as a
+// part of a URL's path, with "/" between them.
+const headerNamespace = "X-Mneme-Memory-Namespace"
+
+// memoryNamespace reads what headerNamespace says. It answers the codes of a namespace.
+func (x *exchange) memoryNamespace(said string) (namespace []string, err error) {
+	if said == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(said, "/") {
+		name, err := url.PathUnescape(part)
+		if err != nil {
+			return nil, invalidQuery(headerNamespace, "invalid_value", "must be names that are escaped as in a URL's path")
+		}
+		namespace = append(namespace, name)
+	}
+	return namespace, ident.CheckNamespace(headerNamespace, namespace)
 }
 
 // said is a copy of a header's value, or of the query's where there is no such header.

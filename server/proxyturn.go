@@ -49,9 +49,10 @@ type turn struct {
 	tools     *toolRounds // nil: the call has no memory tools
 	ended     atomic.Bool // how the call ended is noted, or about to be
 
-	mu     sync.Mutex // guards what the end of a stream says while its headers are written
-	stored string     // what X-Mneme-Stored says
-	turn   uint32
+	mu        sync.Mutex // guards what the end of a stream says while its headers are written
+	namespace []string   // that bounds the call's memories; nil: none
+	stored    string     // what X-Mneme-Stored says
+	turn      uint32
 }
 
 // noSession is the reason of calls that name no session.
@@ -69,6 +70,11 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	t := &call.turn
 	t.caller, t.project = x.caller, x.proxyProject()
+	namespace, err := x.memoryNamespace(call.request.Header.Get(headerNamespace))
+	if err != nil {
+		return err
+	}
+	t.namespace = namespace
 	b, err := body.Read(call.route.format)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalid_json", "%s", err)
@@ -133,7 +139,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: e.Project, Head: e.Head, Mode: call.mode,
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
-		Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
+		Namespace: t.namespace, Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
 		Matched: string(e.Match.Case), Front: e.Match.Front, AsOf: e.AsOf, Pending: e.Pending(),
 		Resolved: e.Match.Case == align.Delta && id.Previous != ""})
 	if long, ok := errors.AsType[*gateway.TooLong](err); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -121,6 +122,10 @@ func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent stri
 		agents, err := svc.agents(ctx, c.Tenant, b)
 		if err != nil {
 			return out, err
+		}
+		otherLead := func(one *agentRecord) bool { return one.ID != agent && one.Lead }
+		if spec.Lead && c.Agent != "" && slices.ContainsFunc(agents, otherLead) {
+			return out, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not take the lead from another")
 		}
 		var a *agentRecord
 		for _, other := range agents {

@@ -44,6 +44,9 @@ type Spec struct {
 	// Projects are the projects whose keys reach the board, at most 64. If there are none, only keys for the whole
 	// tenant reach it.
 	Projects []string `json:"projects,omitempty"`
+	// Commanders are agents, at most 64, that may post commands such as /pause. The lead and keys without an agent always
+	// may. Nil leaves them as they are.
+	Commanders []string `json:"commanders,omitempty"`
 }
 
 // maxRetentionDays is the largest number of days that a client may set.
@@ -59,6 +62,14 @@ func (s *Spec) check(c ident.Caller) error {
 	}
 	if len(s.Projects) > 64 {
 		return fault.InvalidField("projects", "too_many", "must be at most 64")
+	}
+	if len(s.Commanders) > 64 {
+		return fault.InvalidField("commanders", "too_many", "must be at most 64")
+	}
+	for i, agent := range s.Commanders {
+		if err := ident.CheckID(fmt.Sprintf("commanders[%d]", i), agent); err != nil {
+			return err
+		}
 	}
 	for i, p := range s.Projects {
 		if err := ident.CheckID(fmt.Sprintf("projects[%d]", i), p); err != nil {
@@ -77,6 +88,7 @@ type Board struct {
 	Name          string    `json:"name"` // the id if the board has no name
 	RetentionDays *int      `json:"retention_days"`
 	Projects      []string  `json:"projects"`
+	Commanders    []string  `json:"commanders"`
 	Entries       uint64    `json:"entries"`
 	CreatedAt     time.Time `json:"created_at"`
 }
@@ -90,16 +102,20 @@ type boardRecord struct {
 	Name          string     `json:"name,omitempty"`
 	RetentionDays *int       `json:"retention_days,omitempty"`
 	Projects      []string   `json:"projects,omitempty"`
+	Commanders    []string   `json:"commanders,omitempty"`
 	Created       time.Time  `json:"created_at"`
 	Due           *time.Time `json:"due,omitempty"`    // when retention checks the board again
 	Values        int        `json:"values,omitempty"` // how many values it keeps
 }
 
 func (b *boardRecord) public() Board {
-	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Entries: b.Entries,
+	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Commanders: b.Commanders, Entries: b.Entries,
 		CreatedAt: b.Created}
 	if out.Projects == nil {
 		out.Projects = []string{}
+	}
+	if out.Commanders == nil {
+		out.Commanders = []string{}
 	}
 	return out
 }
@@ -231,6 +247,12 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 		b.Name = spec.Name
 		if spec.Projects != nil {
 			b.Projects = spec.Projects
+		}
+		if spec.Commanders != nil && !slices.Equal(spec.Commanders, b.Commanders) {
+			if c.Agent != "" {
+				return Board{}, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not say who may command")
+			}
+			b.Commanders = spec.Commanders
 		}
 		if !equalDays(b.RetentionDays, spec.RetentionDays) {
 			b.RetentionDays = spec.RetentionDays

@@ -82,10 +82,7 @@ func snippet(content string) string {
 // notify collects the notifications for a chat message. A control command goes to every agent and sets whether it is
 // paused. Any other chat message goes to the agents that it mentions and to the lead. The sender is not notified.
 func (d *draft) notify(t *records.Tx, c ident.Caller, b *boardRecord, agents []*agentRecord) error {
-	if d.Source == "" {
-		d.Source = speaker(c, agents)
-	}
-	n := noticeRecord{Command: d.command, Entry: d.Seq, From: d.Source, Snippet: snippet(d.Content), Created: d.Created}
+	n := noticeRecord{Command: d.command, Entry: d.Seq, From: d.Source, Unverified: d.Unverified, Snippet: snippet(d.Content), Created: d.Created}
 	for _, a := range agents {
 		switch {
 		case a.ID == c.Agent:
@@ -115,7 +112,25 @@ func (d *draft) notify(t *records.Tx, c ident.Caller, b *boardRecord, agents []*
 	return nil
 }
 
-// speaker returns the source of a chat message that names none: the agent's name, or else the user's.
+// verify marks a source that is not the sender's own, and names the sender of a chat without a source.
+func (d *draft) verify(c ident.Caller, agents []*agentRecord) {
+	own := speaker(c, agents)
+	switch {
+	case d.Source == "" && d.IsChat():
+		d.Source = own
+	case d.Source != "":
+		d.Unverified = d.Source != own && (c.Agent == "" || d.Source != c.Agent)
+	}
+}
+
+// mayCommand tells whether a caller may post a command on the board: keys without an agent, the board's lead and the
+// agents that its settings name.
+func (b *boardRecord) mayCommand(c ident.Caller, agents []*agentRecord) bool {
+	lead := func(a *agentRecord) bool { return a.Lead && a.ID == c.Agent }
+	return c.Agent == "" || slices.ContainsFunc(agents, lead) || slices.Contains(b.Commanders, c.Agent)
+}
+
+// speaker is the sender's own name: the agent's, else the user's.
 func speaker(c ident.Caller, agents []*agentRecord) string {
 	if c.Agent != "" {
 		for _, a := range agents {

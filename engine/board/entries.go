@@ -12,19 +12,21 @@ import (
 
 // Entry is an entry of a board as clients see it. If it is Damaged, only the ids are known.
 type Entry struct {
-	ID        string    `json:"id"`
-	BoardID   string    `json:"board_id"`
-	Content   string    `json:"content"`
-	Tags      []string  `json:"tags"`
-	Source    *string   `json:"source"`
-	IsChat    bool      `json:"is_chat"` // has the tag chat
-	CreatedAt time.Time `json:"created_at"`
-	Damaged   bool      `json:"damaged,omitempty"`
+	ID      string   `json:"id"`
+	BoardID string   `json:"board_id"`
+	Content string   `json:"content"`
+	Tags    []string `json:"tags"`
+	Source  *string  `json:"source"`
+	// Unverified says that the source is what a client wrote, and not the name of its key's agent or user.
+	Unverified bool      `json:"unverified,omitempty"`
+	IsChat     bool      `json:"is_chat"` // it has the tag chat
+	CreatedAt  time.Time `json:"created_at"`
+	Damaged    bool      `json:"damaged,omitempty"`
 }
 
 func public(e *Stored, b *boardRecord) Entry {
 	out := Entry{ID: entryID(b.Incarnation, e.Seq), BoardID: b.ID, Content: e.Content, Tags: e.Tags, IsChat: e.IsChat(),
-		Damaged: e.Damaged}
+		Unverified: e.Unverified, Damaged: e.Damaged}
 	if !e.Damaged {
 		out.CreatedAt = records.TimeOf(e.Created)
 	}

@@ -53,11 +53,13 @@ type Stored struct {
 
 // Record is the part of a stored entry that precedes the content.
 type Record struct {
-	Tags     []string   `json:"tags,omitempty"`
-	Source   string     `json:"source,omitempty"`
-	Created  int64      `json:"created"` // milliseconds since 1970
-	Size     int        `json:"size"`    // of the content, in bytes
-	Notified []Notified `json:"notified,omitempty"`
+	Tags   []string `json:"tags,omitempty"`
+	Source string   `json:"source,omitempty"`
+	// Unverified says that the source is what a client wrote, and not the name of its key's agent or user.
+	Unverified bool       `json:"unverified,omitempty"`
+	Created    int64      `json:"created"` // milliseconds since 1970
+	Size       int        `json:"size"`    // of the content, in bytes
+	Notified   []Notified `json:"notified,omitempty"`
 }
 
 // Notified names a notification that an entry caused, which is deleted with the entry.

@@ -24,6 +24,7 @@ type boardLine struct {
 	Name          string    `json:"name,omitempty"`
 	RetentionDays *int      `json:"retention_days,omitempty"`
 	Projects      []string  `json:"projects,omitempty"`
+	Commanders    []string  `json:"commanders,omitempty"`
 	Created       time.Time `json:"created_at"`
 	Last          uint64    `json:"last"` // number of the newest entry ever
 }
@@ -80,7 +81,7 @@ func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
 	if err != nil {
 		return err
 	}
-	err = x.Put(boardLine{transfer.FileLine{Type: boardType}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Created,
+	err = x.Put(boardLine{transfer.FileLine{Type: boardType}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Commanders, b.Created,
 		b.Last})
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (b *boardImport) readBoard(im *transfer.Importing, line *transfer.ImportLin
 	if in.Last > maxEntryNumber {
 		return fault.InvalidField("last", "out_of_range", "must be at most %d", uint64(maxEntryNumber))
 	}
-	spec := Spec{Name: in.Name, RetentionDays: in.RetentionDays, Projects: in.Projects}
+	spec := Spec{Name: in.Name, RetentionDays: in.RetentionDays, Projects: in.Projects, Commanders: in.Commanders}
 	return spec.check(im.Caller)
 }
 
@@ -126,6 +126,7 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	if err != nil {
 		return err
 	}
+	d.Unverified = in.Unverified
 	begin, seq, ok := ident.SplitNumbered(entryPrefix, in.ID)
 	at := records.ToTheMillisecond(in.CreatedAt)
 	switch {
@@ -283,7 +284,7 @@ func (p *Part) put(t *records.Tx, b *boardImport) error {
 	b.staged.Reveal(t)
 	series := Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
 		Chat: b.chat}
-	rec := &boardRecord{Series: series, ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
+	rec := &boardRecord{Series: series, ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects, Commanders: b.line.Commanders,
 		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created), Values: b.values}
 	if rec.RetentionDays != nil {
 		schedule(t, rec, &t.Now)

@@ -12,17 +12,19 @@ import (
 
 // Notification informs an agent of an entry.
 type Notification struct {
-	ID        string    `json:"id"`
-	Kind      string    `json:"kind"` // chat, mention or control
-	Command   string    `json:"command,omitempty"`
-	BoardID   string    `json:"board_id"`
-	MemoryID  string    `json:"memory_id"` // id of the entry
-	From      string    `json:"from"`
-	Snippet   string    `json:"snippet"`
-	ReplyTo   string    `json:"reply_to"` // URL to post replies to
-	Text      string    `json:"text"`     // the notification in words, for a model to read
-	CreatedAt time.Time `json:"created_at"`
-	Read      bool      `json:"read"`
+	ID       string `json:"id"`
+	Kind     string `json:"kind"` // chat, mention or control
+	Command  string `json:"command,omitempty"`
+	BoardID  string `json:"board_id"`
+	MemoryID string `json:"memory_id"` // of the entry
+	From     string `json:"from"`
+	// Unverified says that From is what a client wrote, and not the name of its key's agent or user.
+	Unverified bool      `json:"unverified,omitempty"`
+	Snippet    string    `json:"snippet"`
+	ReplyTo    string    `json:"reply_to"` // URL that replies are posted to
+	Text       string    `json:"text"`     // all of this in words, for a model to read
+	CreatedAt  time.Time `json:"created_at"`
+	Read       bool      `json:"read"`
 }
 
 // Kinds of notifications.
@@ -38,14 +40,16 @@ type noticeRecord struct {
 	Command string `json:"command,omitempty"`
 	Entry   uint64 `json:"entry"` // number of the entry
 	From    string `json:"from"`
-	Snippet string `json:"snippet"`
-	Created int64  `json:"created"` // milliseconds since 1970
+	// Unverified is the entry's.
+	Unverified bool   `json:"unverified,omitempty"`
+	Snippet    string `json:"snippet"`
+	Created    int64  `json:"created"` // milliseconds since 1970
 }
 
 // public returns a notification as its reader sees it. base is the URL by which the reader reaches this server.
 func (n *noticeRecord) public(b *boardRecord, a *agentRecord, seq uint64, base string) Notification {
 	out := Notification{ID: noticeID(a.Inbox, seq), Kind: n.Kind, Command: n.Command, BoardID: b.ID,
-		MemoryID: entryID(b.Incarnation, n.Entry), From: n.From, Snippet: n.Snippet,
+		MemoryID: entryID(b.Incarnation, n.Entry), From: n.From, Unverified: n.Unverified, Snippet: n.Snippet,
 		ReplyTo:   base + "/api/v1/agent/boards/" + b.ID + "/memory",
 		CreatedAt: records.TimeOf(n.Created), Read: seq <= a.Acked}
 	title := "BOARD CHAT"
@@ -55,7 +59,11 @@ func (n *noticeRecord) public(b *boardRecord, a *agentRecord, seq uint64, base s
 	case noticeControl:
 		title = "BOARD CONTROL"
 	}
-	out.Text = title + "\nBoard: " + b.title() + "\nFrom: " + n.From + "\n\n" + n.Snippet +
+	from := n.From
+	if n.Unverified {
+		from += " (unverified)"
+	}
+	out.Text = title + "\nBoard: " + b.title() + "\nFrom: " + from + "\n\n" + n.Snippet +
 		"\n\nReply via board chat:\nPOST " + out.ReplyTo + "\nBody: {\"content\":\"...\",\"tags\":[\"chat\"]}"
 	return out
 }

@@ -111,18 +111,25 @@ func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry,
 	found := Places{}
 	found.Add(b.Incarnation, d.Seq, d.terms)
 	q := store.Query{Keys: found.Keys()}
-	if d.IsChat() {
+	if d.IsChat() || d.Source != "" {
 		q.Ranges = []store.Range{records.BoardAgent.Under(b.Incarnation)}
 	}
 	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, q)
 	if err != nil {
 		return out, err
 	}
-	if d.IsChat() {
-		agents, err := decodeAgents(r.Ranges[0])
-		if err != nil {
+	var agents []*agentRecord
+	if len(r.Ranges) > 0 {
+		if agents, err = decodeAgents(r.Ranges[0]); err != nil {
 			return out, err
 		}
+	}
+	if d.command != "" && !b.mayCommand(c, agents) {
+		return out, fault.Errorf(fault.Forbidden, "command_refused", "agent %q may not post %s on board %q: the board's lead "+
+			"may, keys without an agent, and the agents in its commanders", c.Agent, d.command, b.ID)
+	}
+	d.verify(c, agents)
+	if d.IsChat() {
 		if err := d.notify(t, c, b, agents); err != nil {
 			return out, err
 		}

@@ -19,6 +19,8 @@ var ErrorCodes = []ErrorCode{
 		"by how much.", "Raise the budget or shorten the newest user message."},
 	{"built_in_policy", Conflict, "The policy comes with Mneme.", "Upload the change under another name."},
 	{"checksum_mismatch", Invalid, "The file is not as it was written.", "Export it again."},
+	{"command_refused", Forbidden, "The key's agent may not command on the board.",
+		"Ask a person or the board's lead to post it, or add the agent to the board's commanders."},
 	{"commit_too_large", TooLarge, "The request is more than one commit can hold.", "Split it."},
 	{"config_conflict", Conflict, "A version does not take the settings that a project's pipeline gives it.",
 		"Change the pipeline's settings first."},

@@ -68,7 +68,8 @@ type Ask struct {
 	Upstream string // its name
 	// ContextTokens and OutputTokens are the model's context window and its largest answer, or 0 if unknown.
 	ContextTokens, OutputTokens int
-	Closed                      bool // refuse the call if no window can be made
+	Namespace                   []string // whose memories are shown, with those below it; nil: all
+	Closed                      bool     // a call without a window is refused
 
 	Session string
 	Head    *session.Head // of the session; nil if it does not exist yet
@@ -258,7 +259,7 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 	if ask.Body.Reasoning {
 		req.Reasoning = "content"
 	}
-	req.Memories = new(window.MemoryRequest)
+	req.Memories = &window.MemoryRequest{Namespace: ask.Namespace}
 	if b := ask.Body.CacheControl; b.Top {
 		req.CacheControl = "strip"
 	} else if b.Text {

@@ -25,6 +25,10 @@ type Filter struct {
 	Metadata   Conditions `json:"metadata,omitempty"`
 	Value      Conditions `json:"value,omitempty"`
 
+	// Reader is the session that asks. Conversation memories of other sessions do not pass, unless the filter names the
+	// category or a session. Nil: they pass.
+	Reader *string `json:"-"`
+
 	// What Check read.
 	From, To        *time.Time `json:"-"` // Since and Until; nil: no bound
 	path            string     // of Namespace
@@ -88,12 +92,19 @@ func (f *Filter) matches(e *entry, now time.Time) bool {
 		(f.Source == "" || f.Source == e.Source) &&
 		(f.SessionID == "" || f.SessionID == e.SessionID) &&
 		ident.InNamespace(e.id, f.path) &&
+		(e.Category != Conversation || f.ShowsConversation(e.SessionID)) &&
 		!slices.ContainsFunc(f.Tags, missing) &&
 		(len(f.TagsAny) == 0 || slices.ContainsFunc(f.TagsAny, has)) &&
 		!slices.ContainsFunc(f.TagsNot, has) &&
 		(f.From == nil || !e.time().Before(*f.From)) &&
 		(f.To == nil || !e.time().After(*f.To)) &&
 		(e.Expires == 0 || e.Expires > now.UnixMilli())
+}
+
+// ShowsConversation tells whether a conversation memory of a session passes as far as the reader goes.
+func (f *Filter) ShowsConversation(session string) bool {
+	return f.Reader == nil || *f.Reader == session || f.SessionID != "" || f.Category == Conversation ||
+		slices.Contains(f.Categories, Conversation)
 }
 
 // saysOf tells whether a memory passes as far as only its record tells.

@@ -85,7 +85,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, gone, err
 	}
 	a.pinc = st.project.Incarnation
-	a.shelf = svc.recollect.Shelf(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project},
+	a.shelf = svc.recollect.Shelf(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project, SessionID: ask.session},
 		before.Reminder)
 	// What a request makes up, a reader's too, says nothing of a live version, and neither does a look.
 	if req.Pipeline == nil && req.current() {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -120,6 +121,8 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 			switch {
 			case slices.Contains(s.Forgotten, m): // also where this window found it forgotten already
 				b.whole = false
+			case !s.replay && s.Ask != nil && !ident.InNamespace(m.Key, ident.NamespacePath(s.Ask.Namespace)):
+				b.whole, s.Forgotten = false, append(s.Forgotten, m)
 			case rec != nil:
 				r := recalled(rec)
 				r.Shown = true
@@ -147,7 +150,7 @@ func (s *Shelf) remind(items []plan.Item, budget uint64) {
 		if b == nil || it.Role != plan.RoleUser || it.Change != plan.Unchanged {
 			continue
 		}
-		m := reminder.Message{ID: "memories", Text: reminder.Text(b.recalled), AsSystem: b.AsSystem,
+		m := reminder.Message{ID: "memories", Text: reminder.Text(b.recalled, b.Style), AsSystem: b.AsSystem,
 			Reason: "shown_again: as in the window that they were recalled for"}
 		if int(it.Row) != newest {
 			m.ID += ":" + transcript.MessageID(s.Session, it.Seq)
@@ -211,6 +214,6 @@ func (s *Shelf) Current() *reminder.Current {
 	}
 	shown := s.reminders[int32(at)]
 	out.Bound = reminder.Bound{Before: s.Rows[at].Seq, AsSystem: shown.AsSystem, Words: uint32(s.Counter.Count(shown.Text)),
-		Encoding: uint8(s.Counter.Encoding), Memories: reminder.Shown(s.Memories), Of: of, Asked: s.askedFor()}
+		Encoding: uint8(s.Counter.Encoding), Style: s.style(), Memories: reminder.Shown(s.Memories), Of: of, Asked: s.askedFor()}
 	return out
 }

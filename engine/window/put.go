@@ -19,7 +19,7 @@ func (s *Shelf) Put(items []plan.Item, newest int, room, budget uint64) (notice 
 		return nil
 	}
 	asSystem := s.Ask.AsSystem()
-	text, tokens := reminder.Fit(s.Memories, room, func(text string) uint32 { return s.Counter.Scaled(s.Counter.Count(text)) },
+	text, tokens := reminder.Fit(s.Memories, s.style(), room, func(text string) uint32 { return s.Counter.Scaled(s.Counter.Count(text)) },
 		func(text string) uint32 { return s.saidTokens(text, asSystem) })
 	if text == "" {
 		return nil
@@ -96,3 +96,11 @@ func (s *Shelf) ShowsFound(items []plan.Item) bool {
 
 // Reminds tells whether the table has any such message.
 func (s *Shelf) Reminds() bool { return len(s.reminders) > 0 }
+
+// style is the style of a reminder that the window makes; a replay's is that of the window that it repeats.
+func (s *Shelf) style() uint8 {
+	if s.again != nil {
+		return s.again.Style
+	}
+	return reminder.Style
+}

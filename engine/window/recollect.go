@@ -21,22 +21,45 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service finds memories for windows.
+// Reminders finds memories for windows.
 type Reminders struct {
 	recall   *recall.Service
 	memories *memory.Service
 }
 
-// New makes the room.
+// NewReminders returns a Reminders that searches with r.
 func NewReminders(r *recall.Service, m *memory.Service) *Reminders { return &Reminders{r, m} }
 
-// Ask asks for long-term memories to be shown. Without a Query they are looked for by the newest user message that the
-// viewer may see.
+// MemoryRequest asks for long-term memories to be shown. Without a Query they are searched by the newest user message
+// that the viewer may see. Only memories that pass the filters are shown.
 type MemoryRequest struct {
 	Query    string `json:"query,omitempty"`
 	Limit    int    `json:"limit,omitempty"`    // 1 to 100; 0: 5
 	Position string `json:"position,omitempty"` // before_newest, the default, or first
 	Role     string `json:"role,omitempty"`     // user, the default, or system
+
+	// The filters of recall. With a Namespace, reminders of earlier windows leave out memories outside it, too.
+	Namespace  []string          `json:"namespace,omitempty"`
+	Category   string            `json:"category,omitempty"`
+	Categories []string          `json:"categories,omitempty"`
+	Tags       []string          `json:"tags,omitempty"`
+	TagsAny    []string          `json:"tags_any,omitempty"`
+	TagsNot    []string          `json:"tags_not,omitempty"`
+	Source     string            `json:"source,omitempty"`
+	SessionID  string            `json:"session_id,omitempty"`
+	Since      string            `json:"since,omitempty"`
+	Until      string            `json:"until,omitempty"`
+	Metadata   memory.Conditions `json:"metadata,omitempty"`
+	Value      memory.Conditions `json:"value,omitempty"`
+	MinScore   float64           `json:"min_score,omitempty"`
+}
+
+// query is the request as a query of recall, by a client in a session.
+func (r *MemoryRequest) query(session string) recall.Query {
+	return recall.Query{Query: r.Query, Limit: r.Limit, Scope: "memories", Namespace: r.Namespace, Category: r.Category,
+		Categories: r.Categories, Tags: r.Tags, TagsAny: r.TagsAny, TagsNot: r.TagsNot, Source: r.Source,
+		SessionID: r.SessionID, Since: r.Since, Until: r.Until, Metadata: r.Metadata, Value: r.Value, MinScore: r.MinScore,
+		Reader: &session}
 }
 
 // first tells whether memories stand in front of the window, and not before the message that they were recalled for.
@@ -55,7 +78,7 @@ func (r *MemoryRequest) Check() error {
 	case !slices.Contains([]string{"", "user", "system"}, r.Role):
 		return fault.InvalidField("memories.role", "invalid_value", "must be user or system")
 	}
-	return nil
+	return ident.CheckNamespace("memories.namespace", r.Namespace)
 }
 
 // From is where memories are looked for.
@@ -63,6 +86,7 @@ type From struct {
 	Caller    ident.Caller
 	ProjectID string
 	Project   *project.Record
+	SessionID string // of the window
 }
 
 // Sight is what a shelf sees of its window.
@@ -143,7 +167,7 @@ func (s *Shelf) remember(ctx context.Context) error {
 	}
 	ask, from := s.Ask, s.From
 	s.From = nil
-	q := recall.Query{Query: ask.Query, Limit: ask.Limit, Scope: "memories"}
+	q := ask.query(from.SessionID)
 	if strings.TrimSpace(q.Query) == "" {
 		q.Plain = true
 		question, err := s.question()
@@ -151,7 +175,7 @@ func (s *Shelf) remember(ctx context.Context) error {
 			return err
 		}
 		if q.Query = question; strings.TrimSpace(question) == "" {
-			q.Query = "*" // the most recent
+			q.Query, q.MinScore = "*", 0 // the most recent, which have no scores
 		}
 	}
 	found, err := s.svc.recall.Recall(ctx, from.Caller, from.ProjectID, q)

@@ -35,7 +35,7 @@ func (c *conversation) knowledge() (known []memory) {
 		"The bridge of Lisbon " + strings.Repeat("is long ", 60), "日本語 and an \U0001f994",
 		strings.Repeat("Ada said so. ", 900)} {
 		known = append(known, c.remember(object{"key": sprintf("fact%d", i), "content": content,
-			"category": []string{"core", "conversation"}[i%2]}))
+			"category": []string{"core", "daily"}[i%2]}))
 	}
 	return known
 }

@@ -51,6 +51,9 @@ type Query struct {
 	Background bool `json:"background,omitempty"`
 	// Now is the time that "yesterday" and the like are meant from; nil: the server's.
 	Now *time.Time `json:"now,omitempty"`
+	// Reader is the session that asks. Conversation memories of other sessions are found only where the query names the
+	// category or a session. Nil: no session asks, and all are found.
+	Reader *string `json:"-"`
 	// Plain says that the query was not written as one: nothing in it is an operator.
 	Plain bool `json:"-"`
 }
@@ -79,7 +82,8 @@ func (q *Query) memoriesAlone() bool {
 func (q *Query) check() (*request, error) {
 	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
 		SessionID: q.SessionID, Since: q.Since, Until: q.Until, Categories: q.Categories, TagsAny: q.TagsAny,
-		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value}}
+		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value,
+		Reader: q.Reader}}
 	if err := r.memories.Check(); err != nil {
 		return nil, err
 	}

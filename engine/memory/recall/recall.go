@@ -187,7 +187,7 @@ const maxRecords = 5_000
 
 // acceptMemory tells whether the memory that a document is of passes what the index cannot tell.
 func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
-	if !r.memories.Within(d.ID) {
+	if !r.memories.Within(d.ID) || d.Category == rank.Conversation && !r.memories.ShowsConversation(d.Session) {
 		return false, nil
 	}
 	if !r.memories.NeedsRecord() {

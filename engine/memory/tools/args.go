@@ -22,6 +22,9 @@ type arguments struct {
 	values map[string]json.RawMessage
 	known  []string // the arguments that were asked for, which are those that the tool has
 	faults []fault.FieldError
+
+	within  []string // the namespace that bounds the call
+	session string   // that the model is in
 }
 
 // readArgs reads an object, or a string that holds one; nothing is no arguments.
@@ -126,11 +129,17 @@ func (a *arguments) texts(name string) []string {
 	return out
 }
 
-// namespace reads a namespace, outermost part first.
+// namespace reads a namespace, outermost part first. Without one it is the namespace that bounds the call, and it must
+// not lie outside that.
 func (a *arguments) namespace() []string {
 	namespace := a.texts("namespace")
+	if len(namespace) == 0 {
+		return a.within
+	}
 	if err := ident.CheckNamespace("namespace", namespace); err != nil {
 		a.fault("namespace", "invalid_value", "must be at most 16 names of 1 to 128 bytes, outermost first")
+	} else if n := len(a.within); len(namespace) < n || !slices.Equal(namespace[:n], a.within) {
+		a.fault("namespace", "out_of_range", "must begin with %s, or be left out", strings.Join(a.within, ", "))
 	}
 	return namespace
 }

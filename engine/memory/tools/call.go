@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,9 @@ type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
+	// MemoryNamespace bounds the call: it reaches memories in this namespace and below it alone, and one that names no
+	// namespace means this one.
+	MemoryNamespace []string `json:"memory_namespace,omitempty"`
 }
 
 // Result is what a model gets back: Content as text, and Structured with the same for programs: Stored, Recalled,
@@ -86,10 +90,16 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 			return Result{}, err
 		}
 	}
+	if err := ident.CheckNamespace("memory_namespace", call.MemoryNamespace); err != nil {
+		return Result{}, err
+	}
 	if _, err := svc.projects.Get(ctx, c, projectID); err != nil {
 		return Result{}, err
 	}
 	args, err := readArguments(call.Arguments)
+	if err == nil {
+		args.within, args.session = call.MemoryNamespace, cmp.Or(call.SessionID, ident.DefaultSession)
+	}
 	verb := map[string]func() (Result, error){
 		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
 		NameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
@@ -223,7 +233,7 @@ func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
 		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
-		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit)}
+		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit), Reader: &args.session}
 	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
 		args.fault("query", "required",
 			`give words to search for, or "*" for the most recent memories, or a time in since or until`)

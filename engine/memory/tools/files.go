@@ -13,7 +13,7 @@ import (
 )
 
 // nameFiles is Anthropic's memory tool, memory_20250818: files below /memories that a model views, writes and edits.
-// A memory without a namespace is the file /memories/<category>/<key>.md. Commands and answers are, word for word,
+// A memory without a namespace, or in the one that bounds the call, is the file /memories/<category>/<key>.md. Commands and answers are, word for word,
 // those of "Memory tool" in Anthropic's documentation (agents-and-tools/tool-use/memory-tool); what it leaves open
 // (sizes, the snippet after str_replace, how lines end) is as in BetaLocalFilesystemMemoryTool of Anthropic's SDK for
 // Python.
@@ -42,12 +42,21 @@ type filing struct {
 	once    ident.Once
 	project string
 	session string
+	within  []string // the namespace whose memories are the files
+}
+
+// id is the full name of the memory that a file is.
+func (f *filing) id(at place) string {
+	if at.key == "/" { // no memory is called so
+		return at.key
+	}
+	return memory.ID(f.within, at.key)
 }
 
 // files carries out a command of the memory tool.
 func (svc *Service) files(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
 	args *arguments) (Result, error) {
-	f := &filing{svc, ctx, c, once, projectID, session}
+	f := &filing{svc, ctx, c, once, projectID, session, args.within}
 	command := args.text("command")
 	run := f.command(command, args)
 	if run == nil {
@@ -150,7 +159,7 @@ func numbered(lines []string, first, last int) string {
 
 // read gives the memory that a file is.
 func (f *filing) read(at place, missing error) (memory.Memory, error) {
-	m, err := f.svc.memories.Get(f.ctx, f.caller, f.project, at.key)
+	m, err := f.svc.memories.Get(f.ctx, f.caller, f.project, f.id(at))
 	if fault.IsNotFound(err) || err == nil && m.Category != at.category {
 		err = missing
 	}
@@ -163,7 +172,7 @@ func (f *filing) create(path, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, at.key, at.key,
+	err = f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, f.id(at), f.id(at),
 		func(old *memory.Memory) (memory.Spec, error) {
 			if old != nil { // perhaps in another folder: a key is a memory's in all categories
 				return memory.Spec{}, refused("conflict", "Error: File %s already exists", pathOf(old))
@@ -186,7 +195,7 @@ func (f *filing) edit(path string, missing error, change func(text string) (stri
 	if at.key == "" {
 		return missing
 	}
-	return f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, at.key, at.key,
+	return f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, f.id(at), f.id(at),
 		func(old *memory.Memory) (spec memory.Spec, err error) {
 			if old == nil || old.Category != at.category {
 				return spec, missing
@@ -274,7 +283,7 @@ func (f *filing) rename(from, to string) (string, error) {
 		return "", err
 	}
 	taken := refused("conflict", "Error: The destination %s already exists", to)
-	err = f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, old.key, at.key,
+	err = f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, f.id(old), f.id(at),
 		func(m *memory.Memory) (memory.Spec, error) {
 			switch {
 			case m == nil || m.Category != old.category:

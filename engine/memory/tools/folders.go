@@ -75,14 +75,14 @@ const maxFiles = 1000
 
 // filesIn gives the memories of a folder that are files, sorted by path.
 func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
-	filter, page := memory.Filter{Category: at.category}, records.Page{Limit: maxFiles}
+	filter, page := memory.Filter{Category: at.category, Namespace: f.within}, records.Page{Limit: maxFiles}
 	for {
 		list, err := f.svc.memories.List(f.ctx, f.caller, f.project, filter, memory.ByKey, page)
 		if err != nil {
 			return nil, false, err
 		}
 		for _, m := range list.Data {
-			if len(m.Namespace) == 0 && m.Category != "" {
+			if len(m.Namespace) == len(f.within) && m.Category != "" {
 				if len(out) == maxFiles {
 					more = true
 					break
@@ -160,7 +160,7 @@ func (f *filing) delete(path string) (string, error) {
 	case at == place{}:
 		return "", refused("invalid_value", "Error: Cannot delete the /memories directory itself")
 	case at.key != "":
-		gone, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, f.once, f.project, at.key,
+		gone, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, f.once, f.project, f.id(at),
 			memory.Filter{Category: at.category})
 		if err == nil && !gone.Forgotten {
 			err = missing
@@ -175,7 +175,7 @@ func (f *filing) delete(path string) (string, error) {
 		return "", missing
 	}
 	for i := range files {
-		if _, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, ident.Once{}, f.project, files[i].Key,
+		if _, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, ident.Once{}, f.project, files[i].ID(),
 			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed meanwhile is kept
 			return "", err
 		}

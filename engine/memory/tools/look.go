@@ -74,7 +74,7 @@ func (svc *Service) get(ctx context.Context, c ident.Caller, projectID string, a
 func (svc *Service) list(ctx context.Context, c ident.Caller, projectID string, args *arguments) (out Result, err error) {
 	now := svc.db.Now()
 	f := memory.Filter{Category: args.category(), Tags: args.texts("tags"), Namespace: args.namespace(),
-		Since: args.bound("since", now, false), Until: args.bound("until", now, true)}
+		Since: args.bound("since", now, false), Until: args.bound("until", now, true), Reader: &args.session}
 	page := records.Page{Limit: args.limit(20), Cursor: args.text("cursor")}
 	if err := args.done(); err != nil {
 		return out, err

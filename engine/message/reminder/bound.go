@@ -14,8 +14,9 @@ type Bound struct {
 	Words    uint32   `json:"words"`    // of its text, before scaling
 	Encoding uint8    `json:"encoding"` // in which Words were counted
 	Memories []Memory `json:"memories"`
-	// Of is a hash of the message while it is pending, and Asked a hash of the recall query. The next window recognises
-	// both by them.
+	Style    uint8    `json:"style,omitempty"` // of its text
+	// Of is a hash of the message while it is pending, and Asked one of what was asked for, by which the next window
+	// knows them again.
 	Of    uint64 `json:"of,omitempty"`
 	Asked uint64 `json:"asked,omitempty"`
 }

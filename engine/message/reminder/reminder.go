@@ -29,8 +29,21 @@ type Recalled struct {
 	Shown             bool
 }
 
-func (m *Recalled) line() string {
-	return "\n- [" + m.Category + "] " + m.Key + ": " + strings.ReplaceAll(m.Content, "\n", "\n  ")
+// Style is the form of a reminder's text. A bound reminder keeps its style, so that a prompt goes on as it began.
+const (
+	oldStyle = 0 // only "\n" in a content is indented, so that a content can look like another memory's line
+	Style    = 1 // every character that ends a line is written as "\n" and indented
+)
+
+var oneLine = strings.NewReplacer("\r\n", "\n  ", "\n", "\n  ", "\r", "\n  ", "\v", "\n  ", "\f", "\n  ", "\u0085", "\n  ",
+	"\u2028", "\n  ", "\u2029", "\n  ")
+
+func (m *Recalled) line(style uint8) string {
+	content := strings.ReplaceAll(m.Content, "\n", "\n  ")
+	if style != oldStyle {
+		content = oneLine.Replace(m.Content)
+	}
+	return "\n- [" + m.Category + "] " + m.Key + ": " + content
 }
 
 // Title begins a reminder.
@@ -40,14 +53,14 @@ const Title = "Memories that may matter here. They were recalled, not said in th
 // budget.
 const maxBytes = 64 << 10
 
-// Fit selects, in order, the memories that fit into room tokens, and marks them as shown. count counts a text, and
-// whole a text as a message. If no memory fits, the text is empty.
-func Fit(memories []Recalled, room uint64, count, whole func(string) uint32) (text string, tokens uint32) {
+// Fit chooses the memories that fit into a number of tokens, in order, and notes which these are. count counts a text,
+// whole a text as a message. Where no memory fits, the text is empty.
+func Fit(memories []Recalled, style uint8, room uint64, count, whole func(string) uint32) (text string, tokens uint32) {
 	text, used, shown := Title, uint64(whole(Title)), 0
 	for i := range memories {
 		m := &memories[i]
 		m.Shown = false
-		line := m.line()
+		line := m.line(style)
 		if len(text)+len(line) > maxBytes {
 			continue
 		}
@@ -60,7 +73,7 @@ func Fit(memories []Recalled, room uint64, count, whole func(string) uint32) (te
 	tokens = whole(text)
 	for i := len(memories) - 1; i >= 0 && uint64(tokens) > room; i-- {
 		if m := &memories[i]; m.Shown {
-			text = strings.Replace(text, m.line(), "", 1)
+			text = strings.Replace(text, m.line(style), "", 1)
 			tokens, m.Shown = whole(text), false
 			shown--
 		}
@@ -71,15 +84,15 @@ func Fit(memories []Recalled, room uint64, count, whole func(string) uint32) (te
 	return text, tokens
 }
 
-// Text returns a reminder of these memories; "" if there are none.
-func Text(memories []Recalled) string {
+// Text is a reminder of these memories, "" where there are none.
+func Text(memories []Recalled, style uint8) string {
 	if len(memories) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(Title)
 	for i := range memories {
-		b.WriteString(memories[i].line())
+		b.WriteString(memories[i].line(style))
 	}
 	return b.String()
 }
