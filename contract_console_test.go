@@ -77,7 +77,8 @@ func (c *contract) console(t *testing.T, p *program, worker, reader string) {
 	tag := settings.header.Get("ETag")
 	for value, status := range map[string]int{tag: 200, `"other", *`: 200, `"other"`: 412, "W/" + tag: 412} {
 		a := p.do(p.key, "PATCH", "/api/v1/projects/default/settings", `{"summary_wait_ms":9000}`, "If-Match", value)
-		if c.check("PATCH", project+"/settings", a); a.status != status && value != tag {
+		c.check("PATCH", project+"/settings", a)
+		if a.status != status && value != tag {
 			t.Errorf("If-Match %s: %d, want %d", value, a.status, status)
 		}
 	}
@@ -123,7 +124,8 @@ func (c *contract) console(t *testing.T, p *program, worker, reader string) {
 	code := wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"name":"own","version":"7","tests":[{"name":"keeps",
 		"messages":[{"role":"user","content":"a"}],"expect":["keep"]}]}`, wasmtest.Keep())
 	a := p.do(p.key, "POST", "/api/v1/policies?name=own", string(code), "Content-Type", "application/wasm")
-	if c.check("POST", "/api/v1/policies", a); a.status != 201 {
+	c.check("POST", "/api/v1/policies", a)
+	if a.status != 201 {
 		t.Errorf("uploading: %d %s", a.status, a.body)
 	}
 	own := []string{"{policy}", "own", "{version}", "1"}

@@ -38,7 +38,8 @@ func TestLinks(t *testing.T) {
 			continue
 		}
 		for _, link := range linked.FindAllStringSubmatch(prose(string(text)), -1) {
-			if links++; strings.Contains(link[1], "://") {
+			links++
+			if strings.Contains(link[1], "://") {
 				continue
 			}
 			file, heading, _ := strings.Cut(link[1], "#")

@@ -35,10 +35,12 @@ func giveBack(ctx context.Context) {
 		}
 		metrics.Read(allocated)
 		now := allocated[0].Value.Uint64()
-		if quiet++; now-before > restBytes {
+		quiet++
+		if now-before > restBytes {
 			quiet = 0
 		}
-		if before = now; quiet == 1 || quiet == settled {
+		before = now
+		if quiet == 1 || quiet == settled {
 			debug.FreeOSMemory()
 		}
 	}

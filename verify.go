@@ -112,7 +112,8 @@ func printFindings(w io.Writer, what string, list []verify.Finding, count int) {
 	}
 	fmt.Fprintf(w, "%d %s:\n", count, what)
 	for _, f := range list {
-		if fmt.Fprint(w, "  "); f.Tenant != "" {
+		fmt.Fprint(w, "  ")
+		if f.Tenant != "" {
 			fmt.Fprintf(w, "tenant %s", f.Tenant)
 		}
 		if f.Project != "" {

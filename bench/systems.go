@@ -57,7 +57,8 @@ func startAll(o options) (systems []peer, stop func(), err error) {
 	if err != nil {
 		return systems, stop, err
 	}
-	if systems = append(systems, peer{m, "**Mneme**", is, all}); o.before != "" {
+	systems = append(systems, peer{m, "**Mneme**", is, all})
+	if o.before != "" {
 		return systems, stop, nil
 	}
 	python, node := filepath.Join(o.peers, "venv", "bin", "python"), env("NODE", "node")

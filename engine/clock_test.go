@@ -57,11 +57,13 @@ func TestLeapRemovesNothingFresh(t *testing.T) {
 	if err != nil || dry.DeletedConversations != 0 || dry.AsOf == nil {
 		t.Errorf("a purge would delete %+v, %v", dry, err)
 	}
-	if up = 23 * time.Hour; k.AsOf() == nil {
+	up = 23 * time.Hour
+	if k.AsOf() == nil {
 		t.Error("the clock is believed after 23 hours")
 	}
 	look()
-	if up = 25 * time.Hour; k.AsOf() != nil {
+	up = 25 * time.Hour
+	if k.AsOf() != nil {
 		t.Error("the clock is not believed after a day")
 	}
 	conversations, after, entries := look()

@@ -74,7 +74,8 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (b
 			}
 		}
 	}
-	if e.db.Removed.Main.Store(true); len(b.Delete) > 0 {
+	e.db.Removed.Main.Store(true)
+	if len(b.Delete) > 0 {
 		failed = errors.Join(failed, records.LostRace(e.db.Commit(ctx, tenant, b)))
 	}
 	return true, failed

@@ -445,7 +445,8 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 				err = k.Sessions.Delete(ctx, k.Admin, ident.DefaultProject, ses())
 			case 8:
 				file, ferr := k.Sessions.Export(ctx, k.Admin, ident.DefaultProject, ses())
-				if file.Session.ID = pick("x", "y"); ferr == nil {
+				file.Session.ID = pick("x", "y")
+				if ferr == nil {
 					_, _ = k.Sessions.Import(ctx, k.Admin, ident.Once{}, ident.DefaultProject, file)
 				}
 			case 9:
@@ -457,7 +458,8 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 					k.Advance(time.Duration(random.IntN(100)) * time.Hour)
 				}
 			case 11:
-				if _, err = k.Step(ctx); random.IntN(3) == 0 {
+				_, err = k.Step(ctx)
+				if random.IntN(3) == 0 {
 					k.Drain()
 				}
 			case 12, 13:

@@ -141,7 +141,8 @@ func attack(t *testing.T, h *Host, a hostile.Attack, d plan.Digest) {
 	if err != nil || status != a.Status || !strings.Contains(words, a.Words) {
 		t.Errorf("%s: %s (%v)", status, words, err)
 	}
-	if rule := ""; violation != nil || a.Rule != "" {
+	rule := ""
+	if violation != nil || a.Rule != "" {
 		if violation != nil {
 			rule = violation.Rule
 		}

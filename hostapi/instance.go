@@ -241,7 +241,8 @@ func (in *instance) restore() bool {
 // changed returns what the call may have changed of the memory: what the guest and the host have marked.
 func (in *instance) changed() dirty {
 	d := in.dirty
-	if d.cards |= in.cards.Get(); !in.key.module.marks {
+	d.cards |= in.cards.Get()
+	if !in.key.module.marks {
 		d.cards = allCards
 	}
 	return d

@@ -105,7 +105,8 @@ func (f footing) within(t *testing.T, before footing) {
 		t.Errorf("%d bytes on the heap, %d before", f.heap, before.heap)
 	}
 	for end := time.Now().Add(time.Minute); f.goroutines > before.goroutines; f.goroutines = runtime.NumGoroutine() {
-		if time.Sleep(time.Millisecond); time.Now().After(end) { // a goroutine that has done its work may still be ending
+		time.Sleep(time.Millisecond)
+		if time.Now().After(end) { // a goroutine that has done its work may still be ending
 			t.Fatalf("%d goroutines, %d before", f.goroutines, before.goroutines)
 		}
 	}

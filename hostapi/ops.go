@@ -65,7 +65,8 @@ func specOf(code plan.OpCode, template uint8) *opSpec {
 	var other *opSpec
 	for i := range opSpecs {
 		if s := &opSpecs[i]; s.code == code {
-			if other = s; s.template == template {
+			other = s
+			if s.template == template {
 				break
 			}
 		}

@@ -118,7 +118,8 @@ func (o *oracle) expect(t testing.TB, call plan.Call) plan.Outcome {
 	for _, line := range result.Log {
 		out.Log = append(out.Log, plan.LogLine{Level: uint8(line.Level), Message: line.Line})
 	}
-	if own := mneme.Error(""); err != nil {
+	own := mneme.Error("")
+	if err != nil {
 		if !errors.As(err, &own) {
 			t.Fatal(err) // a plan that no host accepts
 		}
@@ -231,7 +232,8 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 				case "tool-result-clear":
 					s.Config["max_result_tokens"] = 5
 					for i := range s.Records {
-						if r := &s.Records[i]; i%2 == 1 {
+						r := &s.Records[i]
+						if i%2 == 1 {
 							r.Role, r.Atom = mneme.Tool, r.Atom-1
 						}
 					}
@@ -276,7 +278,8 @@ func FuzzModulesAnswerAsTheirSource(f *testing.F) {
 			call.Request.NewestTurn = newest
 		}
 		for i := range call.Request.Records {
-			if r := &call.Request.Records[i]; seed%3 == 0 {
+			r := &call.Request.Records[i]
+			if seed%3 == 0 {
 				r.Tokens *= tokens | 1
 			}
 		}

@@ -235,7 +235,8 @@ func TestTimerOfAnEarlierCall(t *testing.T) {
 	if !in.tank.late || in.tank.end() {
 		t.Error("a call beyond its time is not drained")
 	}
-	if timer.runDown(); timer.running || in.tank.tank.Get() != uint64(1<<64+drained) {
+	timer.runDown()
+	if timer.running || in.tank.tank.Get() != uint64(1<<64+drained) {
 		t.Error("the timer did something after the end")
 	}
 }

@@ -58,7 +58,8 @@ func shown(t *testing.T, table *mnemetest.Table, policy mneme.Policy) (out []int
 		if by[i] >= 0 {
 			continue
 		}
-		if seq := int64(r.Seq); r.Flags.Has(mneme.Compressed) {
+		seq := int64(r.Seq)
+		if r.Flags.Has(mneme.Compressed) {
 			out = append(out, -seq)
 		} else {
 			out = append(out, seq)
@@ -97,7 +98,8 @@ func TestCutsStandStill(t *testing.T) {
 					tableStart = table.Records[0].Seq
 					windows++
 					if !begins(now, before) {
-						if cuts++; !moved && spare(table, before) {
+						cuts++
+						if !moved && spare(table, before) {
 							t.Fatalf("seed %d: the window of %d messages was cut though it had room", seed, len(before))
 						}
 					}

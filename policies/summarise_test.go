@@ -103,7 +103,8 @@ func TestSummarise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.table.SummaryCovers = c.covers
-			if c.table.Config = c.config; c.config == nil {
+			c.table.Config = c.config
+			if c.config == nil {
 				c.table.Config = map[string]any{"enabled": true}
 			}
 			if got := asked(run(t, summarise.Assemble, &c.table.Table)); got != c.want {

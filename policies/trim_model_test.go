@@ -77,7 +77,8 @@ func (p *played) enough(messagesToo bool) bool {
 	newest, user := -1, -1
 	for i, a := range p.all[:p.arrived] {
 		if !a.system() && !a.pinned() {
-			if newest = i; a.asks() && !a.question() {
+			newest = i
+			if a.asks() && !a.question() {
 				user = i
 			}
 		}

@@ -91,7 +91,8 @@ func TestStreamLastsWhileItMoves(t *testing.T) {
 			for range pieces {
 				time.Sleep(2 * s.limits.stall)
 				n, err := w.Write(make([]byte, 64<<10))
-				if sent += n; err != nil {
+				sent += n
+				if err != nil {
 					return err
 				}
 			}

@@ -213,7 +213,8 @@ func TestIdempotencyKey(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.do("POST", turns, body); got != (ident.Once{}) {
+	s.do("POST", turns, body)
+	if got != (ident.Once{}) {
 		t.Errorf("without a key: %+v", got)
 	}
 	if a := s.do("POST", turns, body, "Idempotency-Key", strings.Repeat("k", 255)); a.status != 201 {

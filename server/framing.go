@@ -29,13 +29,15 @@ func checkFraming(r *fasthttp.Request) error {
 		if bytes.ContainsAny(name, " \t") {
 			return badRequest("the name of a header holds a blank")
 		}
-		switch value = bytes.TrimSpace(value); {
+		value = bytes.TrimSpace(value)
+		switch {
 		case bytes.EqualFold(name, []byte("Host")):
 			hosts++
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			lengths++
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			if codings++; !bytes.EqualFold(value, []byte("chunked")) {
+			codings++
+			if !bytes.EqualFold(value, []byte("chunked")) {
 				return badRequest("the only transfer encoding that is taken is chunked")
 			}
 		}

@@ -54,7 +54,8 @@ func readAhead(c *conn, rest net.Conn) (ahead []byte) {
 	buffer := make([]byte, 512)
 	for {
 		n, err := rest.Read(buffer)
-		if ahead = append(ahead, buffer[:n]...); err != nil || n == 0 {
+		ahead = append(ahead, buffer[:n]...)
+		if err != nil || n == 0 {
 			_ = c.SetReadDeadline(time.Time{}) // A connection that fails here fails where it is read next.
 			return ahead
 		}

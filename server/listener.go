@@ -163,7 +163,8 @@ func (c *conn) move(doing int) {
 		c.address.waiting[c.doing].Remove(c.line)
 		c.line = nil
 	}
-	if c.doing = doing; doing != working && !c.closed {
+	c.doing = doing
+	if doing != working && !c.closed {
 		c.since = time.Now()
 		c.line = c.address.waiting[doing].PushBack(c)
 	}
@@ -228,7 +229,8 @@ func (cs *connections) changed(of net.Conn, state fasthttp.ConnState) {
 func (c *conn) keep(l lease) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if c.held.release(); c.closed {
+	c.held.release()
+	if c.closed {
 		l.release()
 		return
 	}

@@ -103,7 +103,8 @@ func (x *exchange) checkQuery() error {
 			seen[name] = true
 			continue
 		}
-		if seen[name] = true; len(faults) < strictjson.MaxFaults {
+		seen[name] = true
+		if len(faults) < strictjson.MaxFaults {
 			faults = append(faults, f)
 		}
 	}

@@ -75,7 +75,8 @@ func problemOf(err error) *problem {
 			p.Needed, p.Allowed = &e.Needed, &e.Allowed
 		}
 		if r := e.Refusal; r != nil {
-			if p.Check = r.Check; r.Limit != 0 {
+			p.Check = r.Check
+			if r.Limit != 0 {
 				p.Found, p.Limit = &r.Found, &r.Limit
 			}
 		}

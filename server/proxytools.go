@@ -124,7 +124,8 @@ func (call *modelCall) runTool(h wire.Held) wire.Result {
 	out, result := wire.Result{Held: h}, "ok"
 	done, err := call.s.engine.Tools.Call(ctx, t.caller, ident.Once{}, t.project,
 		tools.Call{Name: h.Name, Arguments: json.RawMessage(h.Arguments), SessionID: session, MemoryNamespace: t.namespace})
-	switch out.Content, out.IsError = done.Content, done.IsError; {
+	out.Content, out.IsError = done.Content, done.IsError
+	switch {
 	case err != nil:
 		result, out.IsError = "failed", true
 		out.Content = h.Name + " failed: the memory cannot be reached now. Go on without it."

@@ -71,7 +71,8 @@ func TestStreamedResponse(t *testing.T) {
 	got := 0
 	for piece := range 10 { // longer than the time for a whole response, each piece within it
 		n, err := io.CopyN(io.Discard, res.Body, 1<<20)
-		if got += int(n); err != nil {
+		got += int(n)
+		if err != nil {
 			t.Fatalf("piece %d: %v", piece, err)
 		}
 		time.Sleep(15 * time.Millisecond)

@@ -204,7 +204,8 @@ func amend(schema map[string]any, prose any) error {
 	changes, _ := prose.(map[string]any)
 	for key, change := range changes {
 		if key != "properties" && key != "items" {
-			if schema[key] = change; change == nil {
+			schema[key] = change
+			if change == nil {
 				delete(schema, key)
 			}
 			if key == "$ref" {

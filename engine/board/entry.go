@@ -34,10 +34,12 @@ type Series struct {
 
 // Add counts a new entry, and sets its number and its time.
 func (s *Series) Add(e *Stored, now time.Time) {
-	if s.Last++; now.After(s.LastAt) {
+	s.Last++
+	if now.After(s.LastAt) {
 		s.LastAt = now
 	}
-	if s.Entries++; e.IsChat() {
+	s.Entries++
+	if e.IsChat() {
 		s.Chat++
 	}
 	e.Seq, e.Created = s.Last, s.LastAt.UnixMilli()
@@ -90,7 +92,8 @@ func (e *Stored) Put(t *records.Tx, series ident.Incarnation) error {
 func (e *Stored) Delete(t *records.Tx, s *Series) {
 	t.Delete(records.Entry.Key(s.Incarnation, e.Seq))
 	t.Delete(records.EntryTime.Key(s.Incarnation, records.TimeOf(e.Created), e.Seq))
-	if s.Entries--; e.IsChat() {
+	s.Entries--
+	if e.IsChat() {
 		s.Chat--
 	}
 }

@@ -105,7 +105,8 @@ func TestSelectionsAreFilters(t *testing.T) {
 			}
 		}
 		for _, ascending := range []bool{true, false} {
-			if slices.Sort(want); !ascending {
+			slices.Sort(want)
+			if !ascending {
 				slices.Reverse(want)
 			}
 			for _, skip := range []int{0, 7, len(want)} {

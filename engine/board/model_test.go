@@ -223,7 +223,8 @@ func TestBoardListsDoNotScan(t *testing.T) {
 		if i%1000 == 7 {
 			tags = []string{"rare"}
 		}
-		if e := k.Write("b", fmt.Sprint(filler, "n", i), tags...); i == entries/2 {
+		e := k.Write("b", fmt.Sprint(filler, "n", i), tags...)
+		if i == entries/2 {
 			middle = e.CreatedAt
 		}
 		k.Advance(time.Second)

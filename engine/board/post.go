@@ -89,7 +89,8 @@ func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.On
 		d := *parsed // a copy, so that a retry starts from what was parsed
 		out, err := d.write(t, c, b)
 		// The stored idempotent response omits what the client wrote. It is added again below.
-		if out.Content, out.Tags = "", nil; parsed.Source != "" {
+		out.Content, out.Tags = "", nil
+		if parsed.Source != "" {
 			out.Source = nil
 		}
 		return out, err

@@ -35,7 +35,8 @@ func schedule(t *records.Tx, b *boardRecord, due *time.Time) {
 	if b.Due != nil {
 		t.Delete(records.BoardDueJob.Key(*b.Due, b.ID))
 	}
-	if b.Due = due; due != nil {
+	b.Due = due
+	if due != nil {
 		t.Put(records.BoardDueJob.Key(*due, b.ID), []byte{0})
 	}
 }

@@ -164,7 +164,8 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 	at.came = true
 	e := Parse(seq, it.Value)
 	if e.Damaged {
-		if at.lost, b.lostEntries = true, true; !it.Damaged {
+		at.lost, b.lostEntries = true, true
+		if !it.Damaged {
 			s.Malformed("board %q: entry %d cannot be read", b.ID, seq)
 		}
 		return
@@ -189,7 +190,8 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 	}
 	block, err := DecodePostings(it)
 	if err != nil || block.Count() == 0 {
-		if b.lostPostings = true; !it.Damaged {
+		b.lostPostings = true
+		if !it.Damaged {
 			s.Malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
 		}
 		return
@@ -227,7 +229,8 @@ func (c *checks) value(s *verify.Space, it store.Item) {
 // finishBoard compares what was found of a board with its record.
 func (c *checks) finishBoard(s *verify.Space) {
 	b := c.now
-	if c.now = nil; b == nil {
+	c.now = nil
+	if b == nil {
 		return
 	}
 	b.ended = true

@@ -84,7 +84,8 @@ func (w word) Format(f fmt.State, verb rune) {
 	text, quote := string(w), ""
 	if verb == 'q' {
 		const longest = 128
-		if quote = `"`; len(text) > longest {
+		quote = `"`
+		if len(text) > longest {
 			text = strings.ToValidUTF8(text[:longest], "") + "…"
 		}
 	}

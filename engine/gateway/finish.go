@@ -72,7 +72,8 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	if end.Usage != (decision.Spent{}) {
 		call.Usage = &end.Usage
 	}
-	if call.Rounds = end.Rounds; call.Usage != nil && end.Rounds < 2 { // Otherwise the usage is not that of one prompt.
+	call.Rounds = end.Rounds
+	if call.Usage != nil && end.Rounds < 2 { // Otherwise the usage is not that of one prompt.
 		svc.learn(ctx, out, &end.Usage)
 	}
 	if out.DecisionID == "" {

@@ -39,7 +39,8 @@ func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system js
 	if p, err := render.ParseSystem(b.HeadText()); err == nil && p.Text != "" {
 		shown = shown[1:] // It repeats the client's own head, which stays as it came.
 	}
-	if shown = b.Anchored(shown); len(b.Head) == 0 {
+	shown = b.Anchored(shown)
+	if len(b.Head) == 0 {
 		return nonNil(shown), nil
 	}
 	return slices.Concat(b.Head, shown), nil

@@ -135,7 +135,8 @@ func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 	if from == nil {
 		failed = svc.db.SaveClock(ctx)
 		done, err := svc.stepTenant(ctx, records.SystemTenant)
-		if failed = errors.Join(failed, err); done {
+		failed = errors.Join(failed, err)
+		if done {
 			return true, failed
 		}
 		from = records.Tenant.All().From
@@ -146,7 +147,8 @@ func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 			return false, errors.Join(failed, err)
 		}
 		done, err := svc.stepRecord(ctx, it)
-		if failed = errors.Join(failed, err); done {
+		failed = errors.Join(failed, err)
+		if done {
 			svc.background.setLooked(it.Key)
 			return true, failed
 		}

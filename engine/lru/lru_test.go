@@ -13,7 +13,8 @@ func TestBound(t *testing.T) {
 	var old []*Cell[int]
 	for n := range 5_000 {
 		c := m.Cell(fmt.Sprint("key ", random.IntN(500)))
-		switch old = append(old, c); random.IntN(3) {
+		old = append(old, c)
+		switch random.IntN(3) {
 		case 0:
 			m.Keep(c, n, random.IntN(4_000))
 		case 1:

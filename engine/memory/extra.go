@@ -98,7 +98,8 @@ func (s *Spec) completeMetadata() error {
 	if size > maxMetadataBytes {
 		return fault.InvalidField("metadata", "too_long", "has %d bytes, it may have %d", size, maxMetadataBytes)
 	}
-	if s.Metadata = kept; len(kept) == 0 {
+	s.Metadata = kept
+	if len(kept) == 0 {
 		s.Metadata = nil
 	}
 	return nil

@@ -128,7 +128,8 @@ func TestFiltersPickTheSame(t *testing.T) {
 		q.Query = "apple"
 		words := k.Found(q)
 		for name, got := range map[string][]string{"list": listed, "recent": recent, "words": words} {
-			if slices.Sort(got); !slices.Equal(got, want[:min(len(want), 100)]) && len(want) <= 100 {
+			slices.Sort(got)
+			if !slices.Equal(got, want[:min(len(want), 100)]) && len(want) <= 100 {
 				t.Fatalf("%+v by %s: %q, want %q", f, name, got, want)
 			}
 		}
@@ -166,7 +167,8 @@ func TestForgetMatching(t *testing.T) {
 	for {
 		out := forget(in)
 		would = append(would, names(out)...)
-		if in.Cursor = ""; !out.HasMore {
+		in.Cursor = ""
+		if !out.HasMore {
 			break
 		}
 		in.Cursor = *out.NextCursor
@@ -176,7 +178,8 @@ func TestForgetMatching(t *testing.T) {
 	}
 	for in.DryRun = false; ; {
 		out := forget(in)
-		if did = append(did, names(out)...); !out.HasMore {
+		did = append(did, names(out)...)
+		if !out.HasMore {
 			break
 		}
 	}
@@ -293,7 +296,8 @@ func TestNamespacesAreListed(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, n := range list.Data {
-					if got++; !want[ident.NamespacePath(n.Namespace)] {
+					got++
+					if !want[ident.NamespacePath(n.Namespace)] {
 						t.Fatalf("below %q: %q", below, n.Namespace)
 					}
 				}

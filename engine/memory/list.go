@@ -309,7 +309,8 @@ func (l *listing) scan(rng store.Range, w walk) (found []entry, last []byte, mor
 	if l.f.NeedsRecord() || w.again { // which may leave out most of what the entries let through
 		limit = max(limit, recordsAtOnce)
 	}
-	if rng.Limit = scanChunk; l.f.empty() && !w.again {
+	rng.Limit = scanChunk
+	if l.f.empty() && !w.again {
 		rng.Limit = min(scanChunk, limit+1)
 	}
 	for it, err := range l.svc.db.Scan(l.ctx, l.tenant, rng) {

@@ -70,7 +70,8 @@ func TestMemoryPagesAreBoundedInBytes(t *testing.T) {
 		if err != nil || len(list.Data) > 8 || len(list.Data) == 0 {
 			t.Fatalf("a page has %d MiB: %v", len(list.Data), err)
 		}
-		if seen += len(list.Data); !list.HasMore {
+		seen += len(list.Data)
+		if !list.HasMore {
 			break
 		}
 		page.Cursor = *list.NextCursor

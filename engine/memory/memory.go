@@ -169,7 +169,8 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 	if err != nil {
 		return out, err
 	}
-	if out, err = svc.storeOver(t, p, spec, rec, old, nil, room); spec.Key == "" {
+	out, err = svc.storeOver(t, p, spec, rec, old, nil, room)
+	if spec.Key == "" {
 		out.Made = rec.Key
 	}
 	return out, err

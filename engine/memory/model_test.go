@@ -80,7 +80,8 @@ func (w *world) store() {
 	if want.Tags == nil {
 		want.Tags = []string{}
 	}
-	if want.ETag = m.ETag; m.ETag == "" || w.tags[m.Key+m.ETag] {
+	want.ETag = m.ETag
+	if m.ETag == "" || w.tags[m.Key+m.ETag] {
 		w.k.Fatalf("the ETag %q is empty or was another version's", m.ETag)
 	}
 	w.tags[m.Key+m.ETag] = true

@@ -36,7 +36,8 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 	// Names are read from their beginning on: the namespace's path, "!" or "/", and the rest.
 	from := func(name string) []byte { return append(all.From[:len(all.From):len(all.From)], name...) }
 	rng := all
-	if rng.From, rng.To = from(path+"!"), from(path+"0"); path == "" { // "0" comes right behind "/"
+	rng.From, rng.To = from(path+"!"), from(path+"0")
+	if path == "" { // "0" comes right behind "/"
 		rng.From = from("/")
 	}
 	if len(after) > 0 {
@@ -50,7 +51,8 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 		_, id, _ := records.Memory.Split(it.Key)
 		namespace, _ := ident.SplitFullName(id)
 		at, _, _ := strings.Cut(id, "!")
-		if rng.From = from(at + `"`); !ident.InNamespace(id, path) {
+		rng.From = from(at + `"`)
+		if !ident.InNamespace(id, path) {
 			continue // it begins alike, as /users-of does /users
 		}
 		if len(out.Data) == limit {

@@ -197,7 +197,8 @@ func (s *Spec) set(name string, raw json.RawMessage) (err error) {
 		if null {
 			return fault.InvalidField(name, "invalid_value", "cannot be cleared; name another, or leave it out")
 		}
-		if into = &s.Category; name == "importance" {
+		into = &s.Category
+		if name == "importance" {
 			into = &s.Importance
 		}
 	case "tags":

@@ -103,7 +103,8 @@ func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 		group.Go(func() {
 			_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 				memory.Spec{Key: fmt.Sprint("k", i), Content: "x"})
-			if full := (*fault.Error)(nil); err == nil {
+			full := (*fault.Error)(nil)
+			if err == nil {
 				kept.Add(1)
 			} else if !errors.As(err, &full) || full.Code != "quota_exceeded" {
 				t.Error(err)

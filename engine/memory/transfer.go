@@ -157,7 +157,8 @@ func (m *Memory) readmit() error {
 	}
 	m.Category, m.Tags, m.Content = spec.Category, spec.Tags, spec.Content
 	m.OccurredAt, m.Metadata, m.Value = spec.OccurredAt, spec.Metadata, spec.Value
-	if m.SessionID = nil; spec.SessionID != "" {
+	m.SessionID = nil
+	if spec.SessionID != "" {
 		m.SessionID = &spec.SessionID
 	}
 	m.ETag = ""

@@ -190,7 +190,8 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 	m := c.memories[name]
 	switch {
 	case it.Damaged:
-		if x.Lost = true; m != nil {
+		x.Lost = true
+		if m != nil {
 			m.indexed = true
 		}
 		return

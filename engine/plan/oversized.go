@@ -145,7 +145,8 @@ func (s *shortening) cut() error {
 		for i := range texts {
 			t := &texts[i]
 			it := &s.items[t.at]
-			if *it = t.was; t.length == t.size {
+			*it = t.was
+			if t.length == t.size {
 				continue
 			}
 			text, tokens, err := s.src.Truncated(&t.was, int(t.length), stay(it.Flags))

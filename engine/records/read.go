@@ -93,7 +93,8 @@ func (db *DB) Scan(ctx context.Context, tenant string, rng store.Range) iter.Seq
 			if len(items) < rng.Limit {
 				return
 			}
-			if last := items[len(items)-1].Key; rng.Reverse {
+			last := items[len(items)-1].Key
+			if rng.Reverse {
 				rng.To = last
 			} else {
 				rng.From = after(last)

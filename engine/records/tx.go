@@ -148,16 +148,18 @@ func (t *Tx) Delete(key []byte) {
 // unwritten takes an earlier write of the key out of the batch; the last write of the list takes its place.
 func (t *Tx) unwritten(key []byte) *txKey {
 	k := t.keys.of(key)
-	if n := len(t.Batch.Put); k.put > 0 {
+	n := len(t.Batch.Put)
+	if k.put > 0 {
 		last := t.Batch.Put[n-1]
 		t.Batch.Put[k.put-1] = last
 		t.Batch.Put = t.Batch.Put[:n-1]
 		t.keys.find(last.Key).put = k.put
 	}
-	if n := len(t.Batch.Delete); k.deleted > 0 {
-		last := t.Batch.Delete[n-1]
+	deleted := len(t.Batch.Delete)
+	if k.deleted > 0 {
+		last := t.Batch.Delete[deleted-1]
 		t.Batch.Delete[k.deleted-1] = last
-		t.Batch.Delete = t.Batch.Delete[:n-1]
+		t.Batch.Delete = t.Batch.Delete[:deleted-1]
 		t.keys.find(last).deleted = k.deleted
 	}
 	k.put, k.deleted = 0, 0

@@ -50,7 +50,8 @@ func (k *txKeys) of(key []byte) *txKey {
 		k.list = make([]txKey, 0, firstTxKeys)
 	}
 	k.list = append(k.list, txKey{key: key})
-	switch last := len(k.list) - 1; {
+	last := len(k.list) - 1
+	switch {
 	case k.at != nil:
 		k.at[string(key)] = last
 	case len(k.list) > fewTxKeys:

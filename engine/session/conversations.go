@@ -51,7 +51,8 @@ func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID
 		if !h.Counts(h.ID) {
 			continue
 		}
-		if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
+		out.Total++
+		if out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
 			out.OldestAt = &h.Created
 		}
 	}
@@ -123,8 +124,10 @@ func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnat
 			next = []byte(last)
 			break
 		}
-		if seen, last = seen+1, h.ID; p.due(h.ID, &h.Head) {
-			if due = append(due, h.ID); h.Counts(h.ID) {
+		seen, last = seen+1, h.ID
+		if p.due(h.ID, &h.Head) {
+			due = append(due, h.ID)
+			if h.Counts(h.ID) {
 				n++
 			}
 		}
@@ -182,7 +185,8 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 			if h != nil && p.due(ids[i], h) {
 				drop(t, pinc, ids[i], h)
 				dropUnborn(t, pinc, ids[i])
-				if bytes += h.Bytes; h.Counts(ids[i]) {
+				bytes += h.Bytes
+				if h.Counts(ids[i]) {
 					n++
 				}
 			}

@@ -218,7 +218,8 @@ const headsAtOnce = 500
 func (svc *Service) Heads(ctx context.Context, tenant string, pinc ident.Incarnation, after string) iter.Seq2[
 	NamedHead, error] {
 	rng := records.Session.Under(pinc)
-	if rng.Limit = headsAtOnce + 1; after != "" { // one more, so that a purge sees with one read whether there are more
+	rng.Limit = headsAtOnce + 1
+	if after != "" { // one more, so that a purge sees with one read whether there are more
 		rng.From = append(records.Session.Key(pinc, after), 0)
 	}
 	return func(yield func(NamedHead, error) bool) {

@@ -117,7 +117,8 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 			return err
 		}
 		tokens, asked := h.Tokens, h.Asked
-		if h.grow(headers, lineage); ft.Superseded {
+		h.grow(headers, lineage)
+		if ft.Superseded {
 			h.Tokens, h.Asked = tokens, asked
 		}
 		turn.Names(&h.Names)

@@ -193,14 +193,16 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		return err
 	}
 	in := p.at
-	if p.at = nil; end.Deleted {
+	p.at = nil
+	if end.Deleted {
 		in.staged.Abandon(im.Ctx)
 		return nil
 	}
 	if !in.begin.LastActivity.IsZero() {
 		in.staged.head.LastActivity = in.begin.LastActivity.UTC()
 	}
-	if p.ended.add(in, line.Number); p.ended.fill() {
+	p.ended.add(in, line.Number)
+	if p.ended.fill() {
 		return p.reveal(im)
 	}
 	return nil

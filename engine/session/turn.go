@@ -191,10 +191,12 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 			return TurnResponse{}, nil, err
 		}
 	}
-	if t.Continues = 0; req.Continues {
+	t.Continues = 0
+	if req.Continues {
 		t.Continues = left.LastTurn()
 	}
-	if out.Turn = left.LastTurn(); len(t.Messages) == 0 {
+	out.Turn = left.LastTurn()
+	if len(t.Messages) == 0 {
 		if out.Superseded.Turns == 0 {
 			return out, repaired, nil
 		}

@@ -125,7 +125,8 @@ func (c *Checks) messages(s *verify.Space, key []byte) *messagesSeen {
 		}
 	}
 	m := c.now
-	if m.count++; m.head == nil {
+	m.count++
+	if m.head == nil {
 		return nil
 	}
 	s.About(m.Project, m.Session)
@@ -177,7 +178,8 @@ func (c *Checks) summary(s *verify.Space, it store.Item) {
 // endMessages compares what was found of a session's messages with its head.
 func (c *Checks) endMessages(s *verify.Space) {
 	m := c.now
-	if c.now = nil; m == nil {
+	c.now = nil
+	if m == nil {
 		return
 	}
 	h := m.head

@@ -96,7 +96,8 @@ func TestSealedSnapshot(t *testing.T) {
 		seen := 0
 		err := store.Snapshot(t.Context(), sealed, func(tenant string, it store.Item) error {
 			w := want[tenant+" "+string(it.Key)]
-			if seen++; it.Damaged != w.Damaged || !bytes.Equal(it.Value, w.Value) {
+			seen++
+			if it.Damaged != w.Damaged || !bytes.Equal(it.Value, w.Value) {
 				t.Errorf("%s %s comes as %+v", tenant, it.Key, it)
 			}
 			return nil

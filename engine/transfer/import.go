@@ -107,7 +107,8 @@ func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte
 			break
 		}
 		n, cerr := io.CopyN(io.MultiWriter(f, sum), body, piece)
-		if size += n; errors.Is(cerr, io.EOF) {
+		size += n
+		if errors.Is(cerr, io.EOF) {
 			return f, sum.Sum(nil), nil
 		}
 		if err = cerr; err != nil {

@@ -74,7 +74,8 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 		if err == nil && at != nil && part != at {
 			err = at.End(im)
 		}
-		if at = part; err == nil && part != nil {
+		at = part
+		if err == nil && part != nil {
 			im.records[line.Kind]++
 			err = do(part, im, line)
 		}

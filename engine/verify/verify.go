@@ -44,7 +44,8 @@ func (r *Report) add(f Finding) {
 	if f.Harmless {
 		list, count = &r.Leftovers, &r.LeftoverCount
 	}
-	if *count++; len(*list) < maxFindings {
+	*count++
+	if len(*list) < maxFindings {
 		*list = append(*list, f)
 	}
 }

@@ -118,7 +118,8 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		record, seen := a.record(ask, h.Revision), a.seen()
 		traced := decision.Traced{Series: series, Session: h.Incarnation}
 		if req.current() { // else no window comes after it
-			if traced.Trace = &a.result.trace; record.Reminder != nil {
+			traced.Trace = &a.result.trace
+			if record.Reminder != nil {
 				traced.Reminder = &record.Reminder.Bound
 			}
 		}

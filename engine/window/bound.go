@@ -207,7 +207,8 @@ func (s *Shelf) Current() *reminder.Current {
 		out.Pending, of = int(s.Posted[at-s.Stored]), s.digestOf(at)
 	}
 	if b := s.earlier[int32(at)]; b != nil {
-		if out.Bound, out.Again = *b.Bound, b.again; !b.again {
+		out.Bound, out.Again = *b.Bound, b.again
+		if !b.again {
 			return nil
 		}
 		return out

@@ -31,7 +31,8 @@ func TestMemoryNeverShows(t *testing.T) {
 				turn = append(turn, enginetest.User(fmt.Sprint("question ", i)))
 			}
 		}
-		if id := fmt.Sprint("c", r.IntN(3)); open > 0 { // answers, often turns later, whatever call of that id is open
+		id := fmt.Sprint("c", r.IntN(3))
+		if open > 0 { // answers, often turns later, whatever call of that id is open
 			if _, err := k.TryPost(session.TurnRequest{SessionID: "s"}, enginetest.Result(id, fmt.Sprint("late ", i))); err == nil {
 				open--
 			}

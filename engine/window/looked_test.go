@@ -86,7 +86,8 @@ func TestReportsNamePlaces(t *testing.T) {
 				t.Fatalf("%s: %+v", format, row)
 			}
 			want := [...]string{"question-", `"c`, "result-", "answer-"}[i%4]
-			if want += fmt.Sprint(i / 4); i%4 != 1 {
+			want += fmt.Sprint(i / 4)
+			if i%4 != 1 {
 				want += "."
 			}
 			if i == 120 {

@@ -76,7 +76,8 @@ func (s *Shelf) Tokens(items []plan.Item) (all, pending uint64) {
 	}
 	for i := range items {
 		if shown := s.Of(&items[i]); shown != nil {
-			if all += uint64(shown.Tokens); items[i].Flags&plan.FlagPending != 0 {
+			all += uint64(shown.Tokens)
+			if items[i].Flags&plan.FlagPending != 0 {
 				pending += uint64(shown.Tokens)
 			}
 		}

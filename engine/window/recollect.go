@@ -174,7 +174,8 @@ func (s *Shelf) remember(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if q.Query = question; strings.TrimSpace(question) == "" {
+		q.Query = question
+		if strings.TrimSpace(question) == "" {
 			q.Query, q.MinScore = "*", 0 // the most recent, which have no scores
 		}
 	}

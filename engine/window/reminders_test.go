@@ -34,7 +34,8 @@ func roles(w enginetest.Window) string {
 		if json.Unmarshal(m, &o) != nil {
 			return "?"
 		}
-		if out += o.Role[:1]; strings.Contains(string(m), "were recalled, not said") {
+		out += o.Role[:1]
+		if strings.Contains(string(m), "were recalled, not said") {
 			out += "M"
 		}
 	}

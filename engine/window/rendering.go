@@ -135,7 +135,8 @@ func (a *assembly) fetchFor(items []plan.Item) error {
 			continue
 		}
 		r := a.rows[it.Row]
-		if need = append(need, r); r.Call != r.Seq {
+		need = append(need, r)
+		if r.Call != r.Seq {
 			need = append(need, a.rowOf(r.Call))
 		}
 	}

@@ -109,7 +109,8 @@ func (a *assembly) prepare() error {
 	if a.system, err = render.ParseSystem(req.System); err != nil {
 		return fault.InvalidField("system", "invalid_value", "%s", err)
 	}
-	if a.pendingFormat = a.format; a.format == chat.Text {
+	a.pendingFormat = a.format
+	if a.format == chat.Text {
 		a.pendingFormat = chat.OpenAIChat
 	}
 	if req.PendingFormat != "" {
@@ -165,7 +166,8 @@ func (a *assembly) bound(s *project.Settings) error {
 		if f.given == nil {
 			continue
 		}
-		if *f.to = *f.given; *f.given < 0 || *f.given > project.MaxBudget {
+		*f.to = *f.given
+		if *f.given < 0 || *f.given > project.MaxBudget {
 			return fault.InvalidField("budget."+f.name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
 		}
 	}

@@ -107,7 +107,8 @@ func (a *assembly) freshFates() []plan.Fate {
 }
 
 func (a *assembly) settle(law plan.Law) {
-	if law.Opening = a.limits.opening; a.compacted > 0 {
+	law.Opening = a.limits.opening
+	if a.compacted > 0 {
 		plan.LeadWith(a.result.items, a.compacted)
 		law.Opening = 0
 	}
@@ -125,7 +126,8 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 			a.verdicts[i] = policy.Verdict{Status: out.Outcome, Detail: out.Detail}
 		}
 		if violation != "" {
-			if out.Detail = "the pipeline's window broke the law: " + violation; out.Outcome == plan.StatusOK {
+			out.Detail = "the pipeline's window broke the law: " + violation
+			if out.Outcome == plan.StatusOK {
 				out.Outcome = plan.StatusFallback
 			}
 		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {

@@ -97,8 +97,9 @@ func (a *assembly) countMarkdown() error {
 		if m == nil {
 			continue // damaged: its tokens are those of what replaces it
 		}
-		need[i].MarkdownBytes.Store(uint32(len(m.Text)))                   // before the tokens, which say that both are known
-		if words := a.ShownWords(&need[i].Header, m); a.ctx.Err() == nil { // else they may be too few
+		need[i].MarkdownBytes.Store(uint32(len(m.Text))) // before the tokens, which say that both are known
+		words := a.ShownWords(&need[i].Header, m)
+		if a.ctx.Err() == nil { // else they may be too few
 			a.countedMarkdown(need[i]).Store(1 + uint32(words))
 		}
 	}

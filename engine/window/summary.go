@@ -26,7 +26,8 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 	counted := &s.Tokens[flat][a.Encoding]
 	n := counted.Load()
 	if n == 0 {
-		if n = 1 + int64(a.NoticeWords(s.Notice)); a.ctx.Err() == nil {
+		n = 1 + int64(a.NoticeWords(s.Notice))
+		if a.ctx.Err() == nil {
 			counted.Store(n)
 		}
 	}

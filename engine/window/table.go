@@ -56,7 +56,8 @@ func (a *assembly) tabulate() error {
 			here += uint64(r.Tokens[a.Encoding])
 		}
 		if fate := a.repair(r); fate != nil {
-			if t.fates[at] = *fate; fate.Action == plan.Drop {
+			t.fates[at] = *fate
+			if fate.Action == plan.Drop {
 				continue
 			}
 		}
@@ -68,7 +69,8 @@ func (a *assembly) tabulate() error {
 		if len(t.items) > atom { // an atom belongs to the turn of its call, even where a later turn answers it
 			it.Turn, it.Place = t.items[atom].Turn, t.items[atom].Place
 		}
-		if it.Tokens = tokens; r.Role == plan.RoleUser {
+		it.Tokens = tokens
+		if r.Role == plan.RoleUser {
 			it.CompressedTokens = a.QuestionAs(&r.Header)
 		}
 		if n := r.MarkdownBytes.Load(); a.markdown && n > 0 {

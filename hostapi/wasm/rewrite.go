@@ -66,7 +66,8 @@ func (rw *rewriter) functions() {
 	rw.code = make([]byte, 0, len(r.buf)+len(r.buf)/4)
 	for i := range r.items(rw.own) {
 		entry := r.bytes(r.u32())
-		if b := rw.walker.walk(m.types[defined[i]], entry, r.base+r.pos-len(entry)); r.err == nil {
+		b := rw.walker.walk(m.types[defined[i]], entry, r.base+r.pos-len(entry))
+		if r.err == nil {
 			rw.emit(b)
 		}
 	}

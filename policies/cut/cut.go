@@ -80,7 +80,8 @@ func (r *Replay) Run() Cut {
 		plain := a.Facts.Plain() && a.Turn != turn
 		if plain {
 			window = window.Plus(Cost{uint64(a.End - first), a.Tokens})
-			if newestAt, last = first, a.Turn; a.Facts.Has(mneme.User) {
+			newestAt, last = first, a.Turn
+			if a.Facts.Has(mneme.User) {
 				userAt = first
 			}
 			if budget.Holds(window) {
@@ -150,8 +151,11 @@ func (w *walk) add(first int, a Atom) bool {
 	}
 	if a.Facts.System() || a.Facts.Pinned() {
 		w.kept = w.kept.Plus(c)
-	} else if w.newestAt = first; a.asks() {
-		w.userAt = first
+	} else {
+		w.newestAt = first
+		if a.asks() {
+			w.userAt = first
+		}
 	}
 	if a.Turn == w.turn && !a.Facts.Fixed() && !a.Facts.Question() {
 		w.head = w.head.Plus(c)
@@ -175,7 +179,8 @@ func (w *walk) shorten(newest, end int) {
 	w.Exceeded, w.newest = w.window, Cost{}
 	if w.newestAt >= 0 {
 		a := At(w.Records, w.newestAt)
-		if w.newest = a.Cost(w.newestAt); w.userAt >= 0 && !a.asks() {
+		w.newest = a.Cost(w.newestAt)
+		if w.userAt >= 0 && !a.asks() {
 			user := At(w.Records, w.userAt)
 			w.newest = w.newest.Plus(user.Cost(w.userAt))
 		}

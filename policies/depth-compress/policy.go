@@ -94,7 +94,8 @@ const (
 // whole asks that, and few do.
 func (b *boundary) tokensAlone(records mneme.Records) bool {
 	if b.tokens == shortUnknown {
-		if b.tokens = shortOfTokens; b.messagesLeft(records) > b.most {
+		b.tokens = shortOfTokens
+		if b.messagesLeft(records) > b.most {
 			b.tokens = shortOfMessages
 		}
 	}

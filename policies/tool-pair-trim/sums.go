@@ -22,7 +22,8 @@ func sumsOf(req *mneme.Request) (s sums) {
 	records, full := req.Records(), cut.Cost{}
 	for i := 0; i < records.Len(); {
 		first, a := i, cut.At(records, i)
-		if i = a.End; a.Facts.Plain() { // as nearly all are
+		i = a.End
+		if a.Facts.Plain() { // as nearly all are
 			full = full.Plus(cut.Cost{Messages: uint64(a.End - first), Tokens: a.Tokens})
 		} else {
 			s.add(a, a.Cost(first))

@@ -120,7 +120,8 @@ func (s *settings) replay() (cleared int) {
 			if !isResult(old.record) {
 				continue
 			}
-			if newer--; s.clearable(old.record) && old.tokens > stubTokens {
+			newer--
+			if s.clearable(old.record) && old.tokens > stubTokens {
 				gain += old.tokens - stubTokens
 			}
 		}

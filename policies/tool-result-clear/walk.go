@@ -25,7 +25,8 @@ func (w *walk) next() bool {
 		w.cut = w.cutOf(w.first, w.end)
 	}
 	w.record = w.req.Record(w.at)
-	if w.tokens = uint64(w.record.Tokens); isResult(w.record) {
+	w.tokens = uint64(w.record.Tokens)
+	if isResult(w.record) {
 		w.tokens = w.cut.next(w.tokens)
 	}
 	return true
@@ -107,7 +108,8 @@ func (s *settings) fits() bool {
 		}
 		total += uint64(r.Tokens)
 		if isResult(r) {
-			if results = true; s.longest > 0 && uint64(r.Tokens) > s.longest {
+			results = true
+			if s.longest > 0 && uint64(r.Tokens) > s.longest {
 				return false
 			}
 		}

@@ -120,7 +120,8 @@ func shared(last, next []cache.Block) float64 {
 	all, same, equal := 0, 0, true
 	for i, b := range last {
 		equal = equal && i < len(next) && next[i].Text == b.Text
-		if all += b.Tokens; equal {
+		all += b.Tokens
+		if equal {
 			same += b.Tokens
 		}
 	}

@@ -404,7 +404,8 @@ func TestOperatorsLimits(t *testing.T) {
 		if left := r.header.Get("RateLimit-Remaining"); r.status == 200 && left != strconv.Itoa(11-n) {
 			t.Errorf("request %d: %s left", n+1, left)
 		}
-		if refused = r; r.status != 200 {
+		refused = r
+		if r.status != 200 {
 			if n != 12 {
 				t.Errorf("refused after %d requests, want 12", n)
 			}

@@ -253,7 +253,8 @@ func TestBoardExport(t *testing.T) {
 	c.get(board + "/agents/x/notifications").problem(404)
 	c.post(board+"/memory", object{"content": "new"}).want(201)
 	var page boardPage
-	if c.get(board + "/memory").want(200).into(&page); page.Total != 1 {
+	c.get(board + "/memory").want(200).into(&page)
+	if page.Total != 1 {
 		t.Errorf("the board made again holds %d entries", page.Total)
 	}
 }

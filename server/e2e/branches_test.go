@@ -148,7 +148,8 @@ func (b *branched) replay(decisions map[string][]string) (replayed int) {
 				continue
 			}
 			var got struct{ Equal bool }
-			if r.want(200).into(&got); !got.Equal {
+			r.want(200).into(&got)
+			if !got.Equal {
 				b.t.Errorf("decision %s replays otherwise: %s", id, clip(string(r.body), 2000))
 			}
 			replayed++

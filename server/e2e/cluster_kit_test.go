@@ -171,7 +171,8 @@ func TestServersStartTogether(t *testing.T) {
 		}
 		key := c.key
 		c.stop()
-		if c.startAll(); c.key != key {
+		c.startAll()
+		if c.key != key {
 			t.Error("another start has another key")
 		}
 		c.stop()
@@ -258,7 +259,8 @@ func TestBackupOfPostgreSQL(t *testing.T) {
 			}
 			equal(t, "recall", there.recalled(object{"query": "heron"}), []string{"m"})
 			var page boardPage
-			if there.get("/api/v1/boards/b/memory").want(200).into(&page); page.Total != 1 {
+			there.get("/api/v1/boards/b/memory").want(200).into(&page)
+			if page.Total != 1 {
 				t.Errorf("%d entries came along on the board", page.Total)
 			}
 			p.stop(t)

@@ -444,7 +444,8 @@ func (c *clusterRun) checkDecisions() {
 			gone++
 			continue
 		}
-		if got.want(200).into(&replay); !replay.Equal {
+		got.want(200).into(&replay)
+		if !replay.Equal {
 			c.t.Errorf("decision %s replays to another window", asked.id)
 		}
 	}

@@ -103,7 +103,8 @@ func TestRecordedCounts(t *testing.T) {
 			windows++
 			told := w.Usage.Messages
 			if a.target() != hard.Chat {
-				if told = w.Usage.HistoryMessages; a.system != "" {
+				told = w.Usage.HistoryMessages
+				if a.system != "" {
 					told++
 				}
 				for _, r := range w.Report {

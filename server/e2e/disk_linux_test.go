@@ -108,7 +108,8 @@ func TestCampaignDisk(t *testing.T) {
 		}
 		d.leave(t, 0)
 		w.until(func() bool { return w.refused.Load() >= 3*writers })
-		if again := w.stored.Load(); round%4 >= 2 {
+		again := w.stored.Load()
+		if round%4 >= 2 {
 			d.leave(t, roomy)
 			w.until(func() bool { return w.stored.Load() >= again+writers })
 			d.leave(t, 0)
@@ -140,7 +141,8 @@ func TestCampaignDisk(t *testing.T) {
 		c := server.client(t)
 		for n := range writers {
 			var s struct{ Turns int }
-			if c.get(fmt.Sprint(projectPath, "/sessions/w", n)).into(&s); s.Turns != acknowledged[n] {
+			c.get(fmt.Sprint(projectPath, "/sessions/w", n)).into(&s)
+			if s.Turns != acknowledged[n] {
 				t.Errorf("round %d: session w%d has %d turns, acknowledged are %d", round, n, s.Turns, acknowledged[n])
 			}
 		}

@@ -98,7 +98,8 @@ func TestInvalidTurns(t *testing.T) {
 	}
 	equal(t, "window", spoken(t, c.assemble(object{"session_id": "s"})), []string{"user: hello", "assistant: hi"})
 	var next turnAnswer
-	if c.turn("s", user("again")).want(201).into(&next); next.Turn != 2 {
+	c.turn("s", user("again")).want(201).into(&next)
+	if next.Turn != 2 {
 		t.Errorf("the next turn is numbered %d", next.Turn)
 	}
 }
@@ -132,7 +133,8 @@ func TestDashboard(t *testing.T) {
 	c.get(c.path("/sessions/never")).problem(404)
 	equal(t, "sessions before", listed(), nil)
 	var answer turnAnswer
-	if c.turn("", user("hello")).want(201).into(&answer); answer.SessionID != "dashboard" || answer.Turn != 1 {
+	c.turn("", user("hello")).want(201).into(&answer)
+	if answer.SessionID != "dashboard" || answer.Turn != 1 {
 		t.Errorf("answer %+v", answer)
 	}
 	equal(t, "sessions after", listed(), []string{"dashboard"})
@@ -151,7 +153,8 @@ func TestBackgroundSession(t *testing.T) {
 		t.Errorf("report %+v", w.Report)
 	}
 	var session struct{ Turns, Messages int }
-	if c.get(c.path("/sessions/cron")).want(200).into(&session); session.Turns != 1 || session.Messages != 2 {
+	c.get(c.path("/sessions/cron")).want(200).into(&session)
+	if session.Turns != 1 || session.Messages != 2 {
 		t.Errorf("session %+v", session)
 	}
 }

@@ -178,7 +178,8 @@ func (f *flood) start(url, key string, connections int) error {
 			"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			key, len(body), body)
 		f.running.Go(func() {
-			if err := f.send(conn, request); !f.ended.Load() {
+			err := f.send(conn, request)
+			if !f.ended.Load() {
 				f.mu.Lock()
 				f.broken = cmp.Or(f.broken, err)
 				f.mu.Unlock()

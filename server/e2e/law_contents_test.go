@@ -60,7 +60,8 @@ func (s *scene) checkContents() {
 			r.question(asked)
 		}
 	}
-	if r.skipNotices(); !r.lost && r.pos < len(list) {
+	r.skipNotices()
+	if !r.lost && r.pos < len(list) {
 		s.fault("%s", r.stranger("the end of the window"))
 	}
 	r.checkCounts()

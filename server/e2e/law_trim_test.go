@@ -70,7 +70,8 @@ func (h *share) add(m *hard.Message, r row) {
 	case r.Action == "compress":
 		h.asked++
 	case r.Action != "drop":
-		if h.full++; m.Role == "user" {
+		h.full++
+		if m.Role == "user" {
 			h.users++
 		} else {
 			h.said += r.TokensBefore

@@ -315,8 +315,11 @@ func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
 				mu.Lock()
 				if forgotten {
 					gone[key] = true
-				} else if kept[key] = content; len(kept) == 100 {
-					close(enough)
+				} else {
+					kept[key] = content
+					if len(kept) == 100 {
+						close(enough)
+					}
 				}
 				mu.Unlock()
 			}

@@ -156,7 +156,8 @@ func TestMemoriesForKeys(t *testing.T) {
 	request := object{"memories": object{"query": "Ada"}}
 	for role, key := range map[string]string{"reader": c.newKey("reader"), "narrowed": c.newKey("agent", c.project)} {
 		var w window
-		if c.as(key).post(c.path("/context"), request).want(200).into(&w); len(w.Memories) != 1 ||
+		c.as(key).post(c.path("/context"), request).want(200).into(&w)
+		if len(w.Memories) != 1 ||
 			!w.Memories[0].Injected {
 			t.Errorf("%s finds %+v", role, w.Memories)
 		}

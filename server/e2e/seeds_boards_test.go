@@ -153,18 +153,21 @@ func seed002Cleanup(t *testing.T) {
 	}
 	c.note("chat", true)
 	c.note("event", false)
-	if c.get(infra).want(200).into(&board); board.RetentionDays != nil {
+	c.get(infra).want(200).into(&board)
+	if board.RetentionDays != nil {
 		t.Errorf("a new board keeps entries for %d days", *board.RetentionDays)
 	}
 	var purged struct {
 		Deleted int `json:"deleted_entries"`
 	}
-	if c.do("DELETE", infra+"/memory?older_than_days=90&is_chat=true",
-		nil).want(200).into(&purged); purged.Deleted != 0 {
+	c.do("DELETE", infra+"/memory?older_than_days=90&is_chat=true",
+		nil).want(200).into(&purged)
+	if purged.Deleted != 0 {
 		t.Errorf("of today, %d entries were older than 90 days", purged.Deleted)
 	}
-	if c.do("DELETE", infra+"/memory?older_than_days=0&is_chat=true",
-		nil).want(200).into(&purged); purged.Deleted != 1 {
+	c.do("DELETE", infra+"/memory?older_than_days=0&is_chat=true",
+		nil).want(200).into(&purged)
+	if purged.Deleted != 1 {
 		t.Errorf("deleted %d", purged.Deleted)
 	}
 	equal(t, "left", c.found(""), []string{"event"})

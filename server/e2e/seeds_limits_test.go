@@ -32,7 +32,8 @@ func seed001Defaults(t *testing.T) {
 		Messages int `json:"history_max_messages"`
 		Tokens   int `json:"history_max_tokens"`
 	}
-	if c.get(c.path("/settings")).want(200).into(&s); s.Messages != 50 || s.Tokens != 8000 {
+	c.get(c.path("/settings")).want(200).into(&s)
+	if s.Messages != 50 || s.Tokens != 8000 {
 		t.Errorf("settings %+v", s)
 	}
 	for n := range 60 {
@@ -65,7 +66,8 @@ func seed001Environment(t *testing.T) {
 	var s struct {
 		Tokens int `json:"history_max_tokens"`
 	}
-	if p.client(t).get("/api/v1/projects/default/settings").want(200).into(&s); s.Tokens != 1234 {
+	p.client(t).get("/api/v1/projects/default/settings").want(200).into(&s)
+	if s.Tokens != 1234 {
 		t.Errorf("history_max_tokens %d", s.Tokens)
 	}
 }

@@ -210,8 +210,9 @@ func seed000Errors(t *testing.T) {
 	c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_2", "a crashed tool's")).problem(422)
 	equal(t, "after the failed turn", spoken(t, c.assemble(object{})), before)
 	var again turnAnswer
-	if c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_1",
-		"ok")).want(201).into(&again); again.Turn != 2 {
+	c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_1",
+		"ok")).want(201).into(&again)
+	if again.Turn != 2 {
 		t.Errorf("the retried turn is numbered %d", again.Turn)
 	}
 }

@@ -34,7 +34,8 @@ func pages(t *testing.T, c *conversation, session, order string, limit int) (all
 	t.Helper()
 	for cursor := ""; ; {
 		page, next := listed(t, c, session, fmt.Sprintf("order=%s&limit=%d&cursor=%s", order, limit, cursor))
-		if all = append(all, page...); next == "" {
+		all = append(all, page...)
+		if next == "" {
 			return all
 		}
 		if len(page) == 0 || len(page) > limit {
@@ -183,7 +184,8 @@ func TestImportSurvivesACrash(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				if answers[n] = string(r.body); len(answers) == 20 {
+				answers[n] = string(r.body)
+				if len(answers) == 20 {
 					close(enough)
 				}
 				mu.Unlock()

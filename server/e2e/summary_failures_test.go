@@ -197,7 +197,8 @@ func testDelegations(t *testing.T, w *world) {
 	}
 	for n := range 20 {
 		s.talk(2)
-		if last := len(s.history.messages); n%3 == 2 {
+		last := len(s.history.messages)
+		if n%3 == 2 {
 			s.sayAll(sprintf("del_%d", n%2+1), message("user", s.text(last+1)+" top secret"),
 				toolCall("c"), toolResult("c", 1, s.text(last+3)+" top secret"),
 				message("assistant", s.text(last+4)+" top secret"))

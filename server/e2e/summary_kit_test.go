@@ -94,7 +94,8 @@ func (s *summarised) sayAll(delegation string, messages ...*hard.Message) {
 	turn := hard.Turn{Number: s.history.turns + 1, Format: hard.Chat, Delegation: delegation, Messages: messages}
 	for _, m := range messages {
 		m.Seq, m.Turn, m.Delegation = len(s.history.messages)+len(turn.Input)+1, turn.Number, delegation
-		if m.Atom += m.Seq; m.Parts == nil && m.Calls == nil {
+		m.Atom += m.Seq
+		if m.Parts == nil && m.Calls == nil {
 			s.t.Fatalf("message %d says nothing", m.Seq)
 		}
 		turn.Input = append(turn.Input, m.Posted)

@@ -133,7 +133,8 @@ func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all m
 	}
 	var usage struct{ Summaries struct{ Calls, Failures int } }
 	s.get("/api/v1/usage").want(200).into(&usage)
-	if out.calls = usage.Summaries.Calls; usage.Summaries.Failures > 0 {
+	out.calls = usage.Summaries.Calls
+	if usage.Summaries.Failures > 0 {
 		t.Errorf("%d calls failed", usage.Summaries.Failures)
 	}
 	return out

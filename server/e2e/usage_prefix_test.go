@@ -83,7 +83,8 @@ func TestUsagePrefix(t *testing.T) {
 					if same < len(last.Messages)-1 && !*w.Cut {
 						t.Errorf("turn %d: %d of %d messages are shared, and it is no cut", turn.Number, same, len(last.Messages))
 					}
-					if windows++; *w.Cut {
+					windows++
+					if *w.Cut {
 						cuts++
 					}
 					var d struct {

@@ -62,7 +62,8 @@ func (w *walker) value(s *shape) {
 
 // fits reports whether a value that is not null is of a kind, which its first byte tells.
 func fits(k kind, literal []byte) bool {
-	switch c := literal[0]; k {
+	c := literal[0]
+	switch k {
 	case text:
 		return c == '"'
 	case boolean:
@@ -272,7 +273,8 @@ func (w *walker) fault(code, detail string) {
 	}
 	var path, pointer strings.Builder
 	for _, s := range w.path {
-		if pointer.WriteByte('/'); s.name == nil {
+		pointer.WriteByte('/')
+		if s.name == nil {
 			pointer.WriteString(strconv.Itoa(s.index))
 		} else {
 			pointer.WriteString(escapePointer.Replace(clip(string(s.name))))

@@ -149,7 +149,8 @@ func (d *Drive) Step() error {
 		d.say("rewind %s to %d", name, to)
 		d.server.Rewind(name, to)
 		before := s.living(-1)
-		if s.rewind(to); len(before) > 0 {
+		s.rewind(to)
+		if len(before) > 0 {
 			if err := d.recall(before[len(before)-1].mark); err != nil { // it is found no more, at once
 				return err
 			}

@@ -191,7 +191,8 @@ func Embed(model, text string, dimensions int) []float32 {
 		h.Write([]byte(model + "\x00" + feature))
 		for x, n := h.Sum64(), 0; n < 8; n++ { // eight signed places of the vector for each feature
 			x = x*6364136223846793005 + 1442695040888963407
-			if at := int(x >> 33 % uint64(dimensions)); x>>63 == 0 {
+			at := int(x >> 33 % uint64(dimensions))
+			if x>>63 == 0 {
 				v[at] += weight
 			} else {
 				v[at] -= weight

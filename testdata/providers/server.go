@@ -150,17 +150,20 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 	switch api {
 	case Chat:
 		c, refused := readChat(body, o)
-		if refusal = refused; refused == nil {
+		refusal = refused
+		if refused == nil {
 			make, tokens = c.answer, c.tokens()
 		}
 	case Responses:
 		c, refused := readResponses(body, o)
-		if refusal = refused; refused == nil {
+		refusal = refused
+		if refused == nil {
 			make, tokens = c.answer, c.tokens()
 		}
 	case Messages:
 		c, refused := readMessages(body, o)
-		if refusal = refused; refused == nil {
+		refusal = refused
+		if refused == nil {
 			make, tokens = c.answer, c.tokens()
 		}
 	}

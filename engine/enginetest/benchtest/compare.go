@@ -28,7 +28,8 @@ func Compare(b *testing.B, round int, subject, baseline func(n int)) Medians {
 	for done := 0; done < b.N && !b.Failed(); {
 		n := min(round, b.N-done)
 		s, p := timed(n, subject), timed(n, baseline)
-		if done += n; n < round && len(ratios) > 0 {
+		done += n
+		if n < round && len(ratios) > 0 {
 			break // a short last round would count like a whole one
 		}
 		subjects, baselines = append(subjects, s), append(baselines, p)

@@ -127,7 +127,8 @@ func ReadLocomo(t testing.TB) []Talk {
 		}
 		for _, q := range r.QA {
 			gold := slices.DeleteFunc(q.Evidence, func(id string) bool { return !known[id] })
-			if slices.Sort(gold); q.Category > 0 && q.Category < len(locomoKinds) && len(gold) > 0 {
+			slices.Sort(gold)
+			if q.Category > 0 && q.Category < len(locomoKinds) && len(gold) > 0 {
 				c.Questions = append(c.Questions, Question{q.Question, locomoKinds[q.Category], slices.Compact(gold)})
 			}
 		}
@@ -167,7 +168,8 @@ func (m *Measured) Add(gold, ranked []string) {
 			m.mrr += 1 / float64(i+1)
 			first = false
 		}
-		if m.at20 += share; i < 10 {
+		m.at20 += share
+		if i < 10 {
 			m.at10 += share
 			got += 1 / math.Log2(float64(i+2))
 		}

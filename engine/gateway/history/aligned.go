@@ -288,7 +288,8 @@ func (x *Exchange) editing(f *found) (e editing) {
 		} else if a.New < len(x.said.parsed) && !align.Habit(sent.Moves) {
 			sent.Moves = 0
 		}
-		if sent.From, sent.To, moved = run.From, run.To, true; align.Habit(sent.Moves) {
+		sent.From, sent.To, moved = run.From, run.To, true
+		if align.Habit(sent.Moves) {
 			trimmed = run.From
 		}
 		if a.Case == align.Tail && trimmed >= 0 && run.From == 0 {

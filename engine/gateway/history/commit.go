@@ -166,7 +166,8 @@ func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, plac
 	}
 	out := x.first
 	out.to = freeFork(places)
-	if out.pending = withoutDecisions(out.pending); out.keep == 0 { // Nothing is stored before it.
+	out.pending = withoutDecisions(out.pending)
+	if out.keep == 0 { // Nothing is stored before it.
 		out.place, out.line, out.back, out.copies = place{id: out.to}, line{}, nil, false
 		return out
 	}

@@ -189,7 +189,8 @@ func TestCampaignDeaths(t *testing.T) {
 			if r := enginetest.Verified(t, raw); len(r.Findings) > 0 {
 				t.Fatalf("%s, death at %d: %+v", sort, at, r.Findings[0])
 			}
-			if deaths++; !died {
+			deaths++
+			if !died {
 				break
 			}
 		}

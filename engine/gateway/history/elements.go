@@ -93,7 +93,8 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 		parsed: make([]message, 0, len(now)), hashes: make([]align.Hash, 0, len(now))}
 	next, nth := 0, 0 // of read, and of fresh
 	for i, raw := range ask.Messages {
-		if e := &now[i]; nth == len(at) || at[nth] != i {
+		e := &now[i]
+		if nth == len(at) || at[nth] != i {
 			s.parsed = append(s.parsed, message{Role: e.role, Index: i, Raw: bytes.TrimSpace(raw), calls: e.calls, spoken: e.spoken})
 			s.hashes = append(s.hashes, e.said)
 			continue

@@ -47,7 +47,8 @@ func TestWhatIsNotReadAgain(t *testing.T) {
 		refused, reused := 0, 0
 		for range 1500 {
 			history := slices.Clone(ask.Messages)
-			switch n := len(history); rng.IntN(8) {
+			n := len(history)
+			switch rng.IntN(8) {
 			case 0:
 				history = history[min(n, rng.IntN(4)+n/20):]
 			case 1:

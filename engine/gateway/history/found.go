@@ -79,7 +79,8 @@ func (f *found) base() align.Hash { return f.line.chained(f.keep) }
 func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string, x *Exchange) ([]place, error) {
 	out := make([]place, ident.MaxForks+1)
 	for n := range out {
-		if out[n] = (place{id: x.base, fork: n}); n > 0 {
+		out[n] = (place{id: x.base, fork: n})
+		if n > 0 {
 			out[n].id = ident.ForkOf(x.base, n)
 		}
 	}
@@ -182,7 +183,8 @@ func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 // apart is a request that belongs to none of the places: it begins a fork. Where there are too many, it has no place.
 func (x *Exchange) apart(places []place) found {
 	f := found{match: align.Match{Case: align.None}, to: freeFork(places)}
-	if f.place.id = f.to; f.to == "" {
+	f.place.id = f.to
+	if f.to == "" {
 		f.place.id = x.ask.Session
 	}
 	f.pending = x.said.cut(0, len(x.said.parsed))
@@ -205,10 +207,14 @@ func (svc *Service) foundAt(ctx context.Context, tenant string, x *Exchange, p p
 	at := pathOf(p.line, l)
 	f := found{place: p, loop: l}
 	if x.ask.resends() {
-		if svc.compare(ctx, tenant, x, &f); l == nil {
+		svc.compare(ctx, tenant, x, &f)
+		if l == nil {
 			f.keep = f.match.Keep
-		} else if f.keep = l.keep; f.aligned == nil && f.match.Case != align.Extend {
-			f.match = align.Match{Case: align.None}
+		} else {
+			f.keep = l.keep
+			if f.aligned == nil && f.match.Case != align.Extend {
+				f.match = align.Match{Case: align.None}
+			}
 		}
 		return f
 	}
@@ -222,7 +228,8 @@ func (svc *Service) foundAt(ctx context.Context, tenant string, x *Exchange, p p
 		f.keep = f.match.Keep
 		return f
 	}
-	if f.keep = l.keep; !whole && f.match.Case != align.Delta {
+	f.keep = l.keep
+	if !whole && f.match.Case != align.Delta {
 		f.match = align.Match{Case: align.None} // The request goes on from before the open turn, or from elsewhere.
 	}
 	return f
@@ -243,7 +250,8 @@ func (x *Exchange) compacted(f *found, s align.Stored) {
 	if m.Case == align.None {
 		return
 	}
-	if f.match = m; x.ask.Windowed {
+	f.match = m
+	if x.ask.Windowed {
 		f.match = align.Match{Case: align.None}
 	}
 }
@@ -276,7 +284,8 @@ func (x *Exchange) better(a, b *found) int {
 // settle works out what a match means for the commit: what is pending, and which turns it takes back. Turns are taken
 // back whole, and what is kept of one is stored again.
 func (x *Exchange) settle(f *found, places []place, ls *loops) {
-	if f.to = f.id; f.aligned != nil {
+	f.to = f.id
+	if f.aligned != nil {
 		x.arrange(f)
 	} else {
 		x.goOnFrom(f)
@@ -286,7 +295,8 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 		return
 	}
 	f.change = nil
-	if f.to = freeFork(places); f.keep > 0 {
+	f.to = freeFork(places)
+	if f.keep > 0 {
 		f.copies = true
 	} else { // Nothing is stored before it.
 		f.place, f.back = place{id: f.to}, nil

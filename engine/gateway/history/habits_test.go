@@ -277,7 +277,8 @@ func (p *person) step() bool {
 		if lost {
 			continue
 		}
-		if p.at++; s.Turn > 0 {
+		p.at++
+		if s.Turn > 0 {
 			p.holds()
 		}
 		return true

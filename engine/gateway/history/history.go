@@ -99,7 +99,8 @@ func (l lines) add(hs []transcript.Header, removed transcript.Runs) {
 		if h.Said == (align.Hash{}) {
 			continue
 		}
-		if l.whole[h.Delegation] = l.whole[h.Delegation].with(h); !removed.Message(h.Seq) {
+		l.whole[h.Delegation] = l.whole[h.Delegation].with(h)
+		if !removed.Message(h.Seq) {
 			l.living[h.Delegation] = l.living[h.Delegation].with(h)
 		}
 	}

@@ -116,10 +116,12 @@ func (svc *Service) goesOn(ctx context.Context, tenant string, f chat.Format, r 
 		if err != nil {
 			return nil, err
 		}
-		if id, l.given = part.Before, part.Given; again && n == 0 {
+		id, l.given = part.Before, part.Given
+		if again && n == 0 {
 			continue
 		}
-		if parts = append(parts, part.Messages); l.response == nil {
+		parts = append(parts, part.Messages)
+		if l.response == nil {
 			l.response = at
 		}
 	}

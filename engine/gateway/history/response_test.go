@@ -60,7 +60,8 @@ func TestCampaignNewAlone(t *testing.T) {
 			if err != nil || s.Session != p.session || s.Open == (s.Turn > 0) || s.Reason != "" {
 				t.Fatalf("conversation %d, call %d: %+v became %+v %v", i, at, x.Match, s, err)
 			}
-			if sent, p.at = at+1, at+1; s.Turn > 0 {
+			sent, p.at = at+1, at+1
+			if s.Turn > 0 {
 				p.holds()
 			}
 		}

@@ -341,7 +341,8 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 				&Request{Method: "GET", Path: "/models", Header: http.Header{"Authorization": {"Bearer sk"}}})
 			if err == nil {
 				_ = resp.Body.Close()
-				if reached[name] = true; !c.may || resp.StatusCode != http.StatusTemporaryRedirect {
+				reached[name] = true
+				if !c.may || resp.StatusCode != http.StatusTemporaryRedirect {
 					t.Errorf("%s was reached: %v, allow_private %v: %s", name, c.allowed, c.private, resp.Status)
 				}
 			} else if refusal, _ := errors.AsType[*Refusal](err); strings.Contains(name, "example") && refusal.Status != http.StatusForbidden {

@@ -119,7 +119,8 @@ func rewrite(dst []byte, o *rawjson.Object, changes map[string]change, added int
 			out = append(out, o.Raw[o.Fields[i-1].End:f.Start]...)
 		}
 		out = append(out, o.Raw[f.Start:f.Value]...)
-		if value := o.Raw[f.Value:f.End]; named {
+		value := o.Raw[f.Value:f.End]
+		if named {
 			out = change(out, value)
 		} else {
 			out = append(out, value...)

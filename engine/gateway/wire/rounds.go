@@ -199,7 +199,8 @@ func (r *Rounds) Usage() Usage { return r.usage }
 // Reply returns the whole answer as the client will send it back.
 func (r *Rounds) Reply() *Reply {
 	out := *r.last
-	if out.ID = r.id; r.Hidden == nil {
+	out.ID = r.id
+	if r.Hidden == nil {
 		return &out
 	}
 	out.Usage = r.usage
@@ -234,7 +235,8 @@ func (r *Rounds) message(last json.RawMessage) fields {
 			calls = append(calls, raw)
 		}
 	}
-	if delete(m, "tool_calls"); calls != nil {
+	delete(m, "tool_calls")
+	if calls != nil {
 		m["tool_calls"], _ = encode(calls)
 	}
 	return m
@@ -292,7 +294,8 @@ func (r *Rounds) common(o fields) {
 // withoutTools makes a Responses object repeat the client's own tools and tool_choice instead of those that were sent.
 func (r *Rounds) withoutTools(o fields) {
 	if o["tool_choice"] != nil {
-		if o["tool_choice"] = r.Choice; r.Choice == nil {
+		o["tool_choice"] = r.Choice
+		if r.Choice == nil {
 			o["tool_choice"] = json.RawMessage(`"auto"`)
 		}
 	}
@@ -302,7 +305,8 @@ func (r *Rounds) withoutTools(o fields) {
 	kept := []json.RawMessage{}
 	for _, raw := range o.list("tools") {
 		var tool fields
-		if _ = json.Unmarshal(raw, &tool); !r.names[tool.text("name")] {
+		_ = json.Unmarshal(raw, &tool)
+		if !r.names[tool.text("name")] {
 			kept = append(kept, raw)
 		}
 	}

@@ -233,7 +233,8 @@ func (w *Weave) call(piece fields, pass func(fields) []byte) (out []byte) {
 			w.calls[index] = append(w.calls[index], piece)
 			return nil
 		}
-		if at = -1; !w.rounds.names[name] {
+		at = -1
+		if !w.rounds.names[name] {
 			at, w.next = w.next, w.next+1
 		}
 		if indexed {

@@ -78,8 +78,10 @@ const maxWithFields = 200
 
 // check returns an error for an invalid query.
 func (q *Query) check(page records.Page) error {
-	if q.Text = strings.TrimSpace(q.Text); q.Sort == "" {
-		if q.Sort = byID; q.Text != "" {
+	q.Text = strings.TrimSpace(q.Text)
+	if q.Sort == "" {
+		q.Sort = byID
+		if q.Text != "" {
 			q.Sort = byRelevance
 		}
 	}

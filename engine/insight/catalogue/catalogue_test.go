@@ -33,7 +33,8 @@ func list(k *enginetest.Kit, q catalogue.Query, limit int) (rows []catalogue.Row
 		if len(page.Data) > limit || page.HasMore != (page.NextCursor != nil) || page.HasMore && len(page.Data) < limit {
 			k.Fatalf("%d rows in a page of %d: %+v", len(page.Data), limit, page)
 		}
-		if rows = append(rows, page.Data...); !page.HasMore {
+		rows = append(rows, page.Data...)
+		if !page.HasMore {
 			return rows
 		}
 		cursor = *page.NextCursor
@@ -89,7 +90,8 @@ func TestOrdersAndFilters(t *testing.T) {
 				slices.SortFunc(want, func(a, b catalogue.Row) int {
 					return cmp.Or(order(&a, &b), strings.Compare(a.ID, b.ID))
 				})
-				if q.Sort = sign + name; sign == "-" {
+				q.Sort = sign + name
+				if sign == "-" {
 					slices.Reverse(want)
 				}
 				for _, limit := range []int{1, 3, 7, 39, 40, 100} {

@@ -60,7 +60,8 @@ func (l *lister) collect() error {
 		if l.after != nil && !l.before(*l.after, at) {
 			continue
 		}
-		if l.keep(candidate{at, &h}); l.q.Sort == byID && len(l.kept) > l.limit {
+		l.keep(candidate{at, &h})
+		if l.q.Sort == byID && len(l.kept) > l.limit {
 			break // the rest have later ids
 		}
 	}

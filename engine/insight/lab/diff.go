@@ -202,7 +202,8 @@ func prefixOf(a, b *diffed) (p DiffPrefix) {
 		for n < min(len(x[i]), len(y[i])) && x[i][n] == y[i][n] {
 			n++
 		}
-		if p.Bytes += n; n < len(x[i]) || n < len(y[i]) {
+		p.Bytes += n
+		if n < len(x[i]) || n < len(y[i]) {
 			break
 		}
 		if whole := min(len(x), len(y)) - 2; 0 < i && i <= whole { // the first part is the system prompt, the last one the text

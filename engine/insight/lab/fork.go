@@ -137,7 +137,8 @@ func differences(was, is *window.Draft) Differences {
 	before, after := was.Considered(), is.Considered()
 	note := func(b, a *decision.ReportRow) {
 		row, d := cmp.Or(b, a), Difference{}
-		if d.MessageID, d.Turn = *row.MessageID, *cmp.Or(row.Turn, new(uint32)); b != nil {
+		d.MessageID, d.Turn = *row.MessageID, *cmp.Or(row.Turn, new(uint32))
+		if b != nil {
 			fate := fateOf(b)
 			d.Before = &fate
 		}

@@ -88,12 +88,14 @@ func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 		return from, to, fault.InvalidField("bucket", "invalid_value", "must be hour or day")
 	}
 	last := now.Truncate(span).Add(span) // the end of the current bucket
-	if to = last; q.To != nil {
+	to = last
+	if q.To != nil {
 		if to = q.To.Truncate(span); to.Before(*q.To) {
 			to = to.Add(span)
 		}
 	}
-	if from = to.Add(-span * time.Duration(q.Bucket.usual())); q.From != nil {
+	from = to.Add(-span * time.Duration(q.Bucket.usual()))
+	if q.From != nil {
 		from = q.From.Truncate(span)
 		if q.To != nil && !q.From.Before(*q.To) {
 			return from, to, fault.InvalidField("from", "out_of_range", "must be before to")

@@ -82,7 +82,8 @@ type Turn struct {
 }
 
 func (t Turn) countIn(r *Record) {
-	if r.TokensOut += t.Answered; !t.Continues {
+	r.TokensOut += t.Answered
+	if !t.Continues {
 		r.Turns++
 	}
 }

@@ -99,7 +99,8 @@ func expect(k *enginetest.Kit, project string, hours map[int64]*done, q stats.Qu
 		if err != nil {
 			k.Fatal(err)
 		}
-		if rows = append(rows, list.Data...); !list.HasMore {
+		rows = append(rows, list.Data...)
+		if !list.HasMore {
 			break
 		}
 		cursor = *list.NextCursor

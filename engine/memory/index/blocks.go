@@ -85,7 +85,8 @@ func (f *folding) addPostings(added map[string][]rank.Posting) (
 				last := store.Item{Key: key, Value: out[len(out)-1].Value}
 				ends[term] = Tail{Stream: ends[term].Stream, Item: last}
 			}
-			if added[term] = ps[:from]; from > 0 {
+			added[term] = ps[:from]
+			if from > 0 {
 				rest = append(rest, term)
 			}
 		}

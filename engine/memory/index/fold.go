@@ -34,7 +34,8 @@ func (svc *Service) stepSpaces(ctx context.Context, tenant string) (done bool, e
 	var failed error // Go on with the next index: an error here must not stop the others.
 	for _, job := range r.Ranges[0] {
 		done, err := svc.stepSpace(ctx, tenant, job)
-		if failed = errors.Join(failed, err); done && err == nil || ctx.Err() != nil {
+		failed = errors.Join(failed, err)
+		if done && err == nil || ctx.Err() != nil {
 			return done, failed
 		}
 	}

@@ -127,7 +127,8 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 			asked.Words = append(asked.Words, rank.Word{Text: term[len(rank.DateMark):], Terms: []string{term}})
 		}
 	}
-	if s.phrases = asked.Phrases; s.loose {
+	s.phrases = asked.Phrases
+	if s.loose {
 		s.phrases = nil
 	}
 	s.unwanted, s.barred = asked.Without, asked.WithoutPhrases
@@ -165,13 +166,15 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	}
 	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[rank.Place]bool{}, new(rank.Ranking)
 	in, err := decodeCorpus(r.Keys[1])
-	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == dropped {
+	s.damaged = s.damaged || err != nil
+	if err != nil || stateOf(s.job) == dropped {
 		return languages, nil // Nothing says how far its records still belong together.
 	}
 	if s.Near != nil {
 		made, err := readModelled(r.Keys[2])
 		s.Near.Length = 0
-		if s.damaged = s.damaged || err != nil; made != nil && made.Model == s.Near.Model {
+		s.damaged = s.damaged || err != nil
+		if made != nil && made.Model == s.Near.Model {
 			s.Near.Length = made.Length
 		}
 	}
@@ -239,7 +242,8 @@ func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
 	out := map[rank.Place]bool{}
 	for _, it := range items {
 		ps, ok := ReadPassages(it.Value)
-		if s.damaged = s.damaged || !ok; !ok {
+		s.damaged = s.damaged || !ok
+		if !ok {
 			continue
 		}
 		for i := range ps.Count {
@@ -283,7 +287,8 @@ func (s *search) best() ([]rank.Hit, error) {
 		f.Limit = max(f.Limit, fused)
 	}
 	hits, capped, err := s.ranking.Best(f)
-	if s.capped = capped; err == nil && s.Near != nil {
+	s.capped = capped
+	if err == nil && s.Near != nil {
 		hits, err = s.fuse(hits, s.Limit)
 	}
 	return hits, err

@@ -97,7 +97,8 @@ func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
 		if own == nil {
 			continue
 		}
-		if out[at] = rank.Cosine(own, s.Near.Bytes); at.Stream != 0 {
+		out[at] = rank.Cosine(own, s.Near.Bytes)
+		if at.Stream != 0 {
 			out[at] = rank.Among(s.Near.Bytes, own, vectors[before(at)], vectors[behind(at)])
 		}
 	}

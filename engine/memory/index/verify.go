@@ -193,7 +193,8 @@ func (c *Checks) block(s *verify.Space, it store.Item) {
 	at := placeOf(it.Key)
 	block, err := rank.ReadBlock(nil, at, it.Value)
 	if err != nil || len(block) == 0 {
-		if x.lostBits = true; !it.Damaged {
+		x.lostBits = true
+		if !it.Damaged {
 			s.Malformed("the block does not parse, or is empty")
 		}
 		return
@@ -230,7 +231,8 @@ func (c *Checks) dead(s *verify.Space, it store.Item) {
 		s.Malformed("the mark of a dead document has %d bytes", len(it.Value))
 	}
 	if d := x.Docs[placeOf(it.Key)]; d != nil && !d.fresh {
-		if d.dead = true; ok && words != d.len {
+		d.dead = true
+		if ok && words != d.len {
 			s.Mismatch("the mark says that the dead document has %d words, it has %d", words, d.len)
 		}
 	} else if !x.Lost {
@@ -275,7 +277,8 @@ func (c *Checks) bits(s *verify.Space, it store.Item) {
 	if x.bits == nil {
 		x.bits = map[rank.Place][]byte{}
 	}
-	if x.bits[at] = slices.Clone(it.Value); len(it.Value) <= len(rank.Model{}) && !it.Damaged {
+	x.bits[at] = slices.Clone(it.Value)
+	if len(it.Value) <= len(rank.Model{}) && !it.Damaged {
 		s.Malformed("the vector's bits have %d bytes", len(it.Value))
 	}
 }
@@ -305,7 +308,8 @@ func (c *Checks) vector(s *verify.Space, it store.Item) {
 // end holds what came of a space against what was promised.
 func (c *Checks) end(s *verify.Space) {
 	x := c.now
-	if c.now, c.term = nil, ""; x == nil {
+	c.now, c.term = nil, ""
+	if x == nil {
 		return
 	}
 	at := func(kind records.Kind, key []byte) verify.Subject { return s.At(kind, key).Of(x.Project, "") }

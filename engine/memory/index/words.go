@@ -206,7 +206,8 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 		before := len(list)
 		for _, it := range blocks[i] {
 			more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
-			if s.damaged = s.damaged || err != nil; err == nil {
+			s.damaged = s.damaged || err != nil
+			if err == nil {
 				list = more
 			}
 		}

@@ -52,7 +52,8 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 		for i := range some {
 			d := docs[some[i].Place]
 			delete(docs, some[i].Place)
-			if looked++; d == nil || len(hits) == enough {
+			looked++
+			if d == nil || len(hits) == enough {
 				continue
 			}
 			id := identity{id: d.ID}

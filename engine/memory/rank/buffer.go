@@ -25,7 +25,8 @@ func (b *Buffer) Reset() { b.free = b.all[:0] }
 
 // Release leaves the buffer to later queries, unless it is large. Neither it nor its postings may be used any more.
 func (b *Buffer) Release() {
-	if b.Reset(); cap(b.all) <= keptPostings && cap(b.aside) <= keptPostings {
+	b.Reset()
+	if cap(b.all) <= keptPostings && cap(b.aside) <= keptPostings {
 		buffers.Put(b)
 	}
 }

@@ -156,7 +156,8 @@ func (d *Document) CountsUp() bool {
 	sum := uint64(0)
 	left := make([]uint32, len(d.Terms))
 	for i, t := range d.Terms {
-		if left[i] = t.Count; counted(t.Term) {
+		left[i] = t.Count
+		if counted(t.Term) {
 			sum += uint64(t.Count)
 		} else {
 			left[i] = 0

@@ -114,7 +114,8 @@ func (r *Ranking) keepBest() error {
 	if err := w.run(); err != nil {
 		return err
 	}
-	if r.last = nil; len(w.kept.candidates) == r.keep {
+	r.last = nil
+	if len(w.kept.candidates) == r.keep {
 		worst := w.kept.candidates[0]
 		r.last = &worst
 	}
@@ -157,7 +158,8 @@ func (w *walk) run() error {
 		copy(w.counts[slot*len(w.row):], w.row)
 		c := Candidate{Place: doc.Place, own: int32(slot), near: nobody, session: -1}
 		c.know(doc.Len, doc.Day, doc.Attrs)
-		if w.score(&c); w.last != nil && !w.last.before(&c) {
+		w.score(&c)
+		if w.last != nil && !w.last.before(&c) {
 			continue
 		}
 		switch {

@@ -231,7 +231,8 @@ func (r *Ranking) streams() (out []run) {
 			for i := from; r.docs[from].Stream != 0 && i < to; i++ {
 				n += r.of(int32(i), w)
 			}
-			if r.sessions = append(r.sessions, n); n > 0 {
+			r.sessions = append(r.sessions, n)
+			if n > 0 {
 				having[w]++
 			}
 		}

@@ -296,7 +296,8 @@ func TestNewerHitsComeFirst(t *testing.T) {
 		before := slices.Clone(hits)
 		r.Shuffle(len(hits), func(i, j int) { hits[i], hits[j] = hits[j], hits[i] })
 		for range 2 { // once for words, and once more with vectors
-			if RaiseNewer(hits); hits[0].Doc != before[2].Doc || hits[1].Doc != before[1].Doc {
+			RaiseNewer(hits)
+			if hits[0].Doc != before[2].Doc || hits[1].Doc != before[1].Doc {
 				t.Fatalf("%+v, from %+v", hits, before)
 			}
 		}

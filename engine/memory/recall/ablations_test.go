@@ -79,7 +79,8 @@ func (x *talkIndex) ask(t *testing.T, question string, w rank.Weights, narrow bo
 			kept = append(kept, p)
 		}
 	}
-	if q.Words = kept; len(kept) == 0 {
+	q.Words = kept
+	if len(kept) == 0 {
 		q.Words = named
 	}
 	r, err := rank.Rank(context.Background(), q)

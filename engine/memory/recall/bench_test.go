@@ -71,7 +71,8 @@ func BenchmarkRecall(b *testing.B) {
 	b.Logf("putting them into blocks took %v", time.Since(start).Round(time.Millisecond))
 	index, records := 0, 0
 	for _, it := range k.Everything(ident.DefaultTenant) {
-		if size := len(it.Key) + len(it.Value); it.Key[0] == 'v' {
+		size := len(it.Key) + len(it.Value)
+		if it.Key[0] == 'v' {
 			index += size
 		} else if it.Key[0] == 'e' {
 			records += size

@@ -32,7 +32,8 @@ func (r *reopened) open(b *testing.B, drop bool) {
 			b.Skip(err)
 		}
 	}
-	if r.Store = enginetest.OpenBadger(b, r.dir); drop {
+	r.Store = enginetest.OpenBadger(b, r.dir)
+	if drop {
 		if err := benchtest.DropFiles(r.dir); err != nil {
 			b.Fatal(err)
 		}

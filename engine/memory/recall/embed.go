@@ -341,7 +341,8 @@ func (svc *Service) heard(s index.Space, model rank.Model, kept uint32, dimensio
 	e := &svc.embedding
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if was := e.other[s]; kept == 0 || int(kept) == dimensions {
+	was := e.other[s]
+	if kept == 0 || int(kept) == dimensions {
 		delete(e.other, s)
 	} else {
 		e.other[s] = length{model, dimensions, was.model == model && was.length == dimensions}

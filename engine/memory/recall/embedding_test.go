@@ -179,12 +179,14 @@ func TestAProviderThatHangsIsTriedOnce(t *testing.T) {
 	for trial, wait := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
 		if trial > 0 {
 			k.Advance(wait - time.Millisecond)
-			if k.Drain(); calls != trial {
+			k.Drain()
+			if calls != trial {
 				t.Fatalf("%d calls, want %d: it is too early for a trial", calls, trial)
 			}
 			k.Advance(time.Millisecond)
 		}
-		if k.Drain(); calls != trial+1 {
+		k.Drain()
+		if calls != trial+1 {
 			t.Fatalf("%d calls after trial %d", calls, trial)
 		}
 	}

@@ -73,7 +73,8 @@ func (l *line) give(tenant string, due, now time.Time) {
 	if in.again {
 		due = now
 	}
-	if in.due, in.running, in.again = due, false, false; due.IsZero() {
+	in.due, in.running, in.again = due, false, false
+	if due.IsZero() {
 		delete(l.tenants, tenant)
 		l.turns.Leave(tenant)
 	}

@@ -349,7 +349,8 @@ func (h *modelHit) supersedes(o *modelHit) bool {
 	}
 	some := false
 	for w, holds := range o.words {
-		if some = some || holds; holds && !h.words[w] {
+		some = some || holds
+		if holds && !h.words[w] {
 			return false
 		}
 	}

@@ -34,7 +34,8 @@ func TestDocumentsWaitInTwoEpochs(t *testing.T) {
 			}
 		}
 		delete(waiting, now)
-		if delete(waiting, now-1); len(waiting) > 0 {
+		delete(waiting, now-1)
+		if len(waiting) > 0 {
 			t.Fatalf("in epoch %d documents wait that were added in %v", now, waiting)
 		}
 	}

@@ -70,7 +70,8 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 					t.Error("not forgotten")
 				}
 				for i := range 520 { // which meets all that is damaged
-					if k.Search(recall.Query{Query: fmt.Sprint("number", i)}); i%9 != 2 {
+					k.Search(recall.Query{Query: fmt.Sprint("number", i)})
+					if i%9 != 2 {
 						continue
 					}
 					k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i),
@@ -224,7 +225,8 @@ func TestRebuildAmongChanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if total += len(page.Data); !page.HasMore {
+				total += len(page.Data)
+				if !page.HasMore {
 					break
 				}
 				after = *page.NextCursor

@@ -79,7 +79,8 @@ func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 			r.out.Incomplete = true
 			break
 		}
-		if take(h); len(sessions) > 2*tailMessages {
+		take(h)
+		if len(sessions) > 2*tailMessages {
 			slices.SortStableFunc(sessions, last)
 			sessions = slices.Delete(sessions, tailMessages, len(sessions))
 		}

@@ -263,7 +263,8 @@ func (m *marked) restored() uint64 {
 func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
 	first := m.restored()
 	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
-	if m.state.Gone += uint64(n); err == nil && !more {
+	m.state.Gone += uint64(n)
+	if err == nil && !more {
 		m.state.Messages = first - 1
 	}
 	return more, err
@@ -301,7 +302,8 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
 		first, end := m.head.Superseded.Stretch(m.state.Messages + 1)
-		if m.state.Messages = min(first-1, m.head.Messages); first > m.head.Messages {
+		m.state.Messages = min(first-1, m.head.Messages)
+		if first > m.head.Messages {
 			break
 		}
 		n := min(uint64(budget.messages), transcript.BodiesAtOnce, min(end, m.head.Messages)-first+1)

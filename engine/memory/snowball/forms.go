@@ -213,7 +213,8 @@ func identifierWords(text string) (out []string) {
 		for _, piece := range strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 			joined.WriteString(piece)
 			humps := humpsOf(piece)
-			if parts += len(humps); len(humps) > 1 {
+			parts += len(humps)
+			if len(humps) > 1 {
 				for _, h := range humps {
 					out = append(out, fold(h))
 				}

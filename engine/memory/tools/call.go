@@ -218,7 +218,8 @@ func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once,
 		return svc.mismatch(ctx, c, projectID, id, err)
 	}
 	out.Structured = done
-	if out.Content = fmt.Sprintf("Forgot memory %q.", key); !done.Forgotten {
+	out.Content = fmt.Sprintf("Forgot memory %q.", key)
+	if !done.Forgotten {
 		out.Content = fmt.Sprintf("There is no memory %q, so nothing was forgotten. "+
 			"memory_recall shows the keys that exist.", key)
 	}
@@ -247,7 +248,8 @@ func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string
 	}
 	memories := recalled(found.Data)
 	out.Structured = Recalled{memories}
-	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
+	out.Content = recallText(memories, len(found.Data))
+	if found.Incomplete {
 		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
 	}
 	return out, nil
@@ -266,7 +268,8 @@ func recalled(hits []recall.Hit) []RecalledMemory {
 	for _, h := range hits {
 		m := RecalledMemory{Shown{Key: h.Key, Namespace: h.Namespace, Content: h.Content, Category: h.Category,
 			Tags: h.Tags, SessionID: h.SessionID, OccurredAt: h.OccurredAt, UpdatedAt: h.CreatedAt}, h.Score}
-		if m.clip(maxContent, &room); room < 0 && len(out) > 0 {
+		m.clip(maxContent, &room)
+		if room < 0 && len(out) > 0 {
 			break
 		}
 		out = append(out, m)

@@ -292,7 +292,8 @@ func (f *filing) rename(from, to string) (string, error) {
 				return memory.Spec{}, taken
 			}
 			spec := m.Spec()
-			if spec.Category = at.category; at.category != old.category {
+			spec.Category = at.category
+			if at.category != old.category {
 				spec.ExpiresAt = nil
 			}
 			return spec, nil

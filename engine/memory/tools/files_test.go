@@ -113,7 +113,8 @@ func TestMemoryFilesAreMemories(t *testing.T) {
 	if got := use(k, "memory_get", `{"key":"home","namespace":["users"]}`); got.Content != "berth two" {
 		t.Error(got.Content)
 	}
-	if file(k, "delete", "path", "/memories/core"); len(k.ListMemories(memory.Filter{}, 5)) != 1 {
+	file(k, "delete", "path", "/memories/core")
+	if len(k.ListMemories(memory.Filter{}, 5)) != 1 {
 		t.Error("deleting a folder takes what is no file")
 	}
 	k.Sound()
@@ -208,7 +209,8 @@ func TestToolsListAndGet(t *testing.T) {
 	var whole strings.Builder
 	for offset := 0; ; {
 		got := use(k, "memory_get", fmt.Sprintf(`{"key":"long","offset":%d}`, offset)).Structured.(tools.Got)
-		if whole.WriteString(got.Content); got.NextOffset == nil {
+		whole.WriteString(got.Content)
+		if got.NextOffset == nil {
 			break
 		}
 		offset = *got.NextOffset

@@ -106,7 +106,8 @@ func increasing(pairs []Pair) []Pair {
 	before := make([]int, len(pairs))
 	for t, p := range pairs {
 		k, _ := slices.BinarySearchFunc(tails, p.Request, func(at, request int) int { return pairs[at].Request - request })
-		if before[t] = -1; k > 0 {
+		before[t] = -1
+		if k > 0 {
 			before[t] = tails[k-1]
 		}
 		if k == len(tails) {

@@ -118,7 +118,8 @@ func (c *content) addText(s string) {
 // setContent gives the message its text and its count of images.
 func (m *Message) setContent(c *content) {
 	m.Text, m.Images = c.text(), c.images
-	if m.Parts |= c.parts; m.Reasoning != "" {
+	m.Parts |= c.parts
+	if m.Reasoning != "" {
 		m.Parts |= plan.PartThinking
 	}
 }

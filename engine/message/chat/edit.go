@@ -29,7 +29,8 @@ func (m *Message) WithText(text string) Message {
 		} else {
 			value = contentWithText(m.Format, value, text, "text")
 		}
-		if out.Raw = o.With("content", value); m.refusal(&o) != "" {
+		out.Raw = o.With("content", value)
+		if m.refusal(&o) != "" {
 			// A refusal beside the content is part of the replaced text.
 			changed, _ := readObject(out.Raw)
 			out.Raw = changed.With("refusal", []byte("null"))

@@ -37,7 +37,8 @@ func foreign(f Format, o *object) (of Format, what string) {
 			continue
 		}
 		// A text alone does not tell the formats that have such parts apart; another part may.
-		if of, what = is, "a content part of type "+quoteValue(part.Get("type")); part.Text("type") != "text" {
+		of, what = is, "a content part of type "+quoteValue(part.Get("type"))
+		if part.Text("type") != "text" {
 			return of, what
 		}
 		if f != OpenAIResponses {

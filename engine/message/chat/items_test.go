@@ -31,7 +31,8 @@ func TestAnswers(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if answered++; !json.Valid([]byte("{" + members + "}")) {
+		answered++
+		if !json.Valid([]byte("{" + members + "}")) {
 			t.Errorf("%s: %s", call, members)
 		}
 	}

@@ -107,7 +107,8 @@ func edit(as []atom, bits uint64) {
 			case 6:
 				*m = chat.Unreadable(m.Role, m.Kind, m.Calls, m.CallID)
 			case 7, 8, 9:
-				if *m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60)}); m.Hollow() {
+				*m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60)})
+				if m.Hollow() {
 					*m = m.WithText(chat.Placeholder)
 				}
 			case 10, 11:

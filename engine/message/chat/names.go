@@ -39,7 +39,8 @@ func (m *Message) rename(list []byte, call func(*object) bool) []byte {
 	var out [][]byte
 	for from, to := range rawjson.Elements(list) {
 		o, _ := readObject(list[from:to])
-		if raw := o.Raw; !call(&o) {
+		raw := o.Raw
+		if !call(&o) {
 			out = append(out, raw)
 			continue
 		}

@@ -119,7 +119,8 @@ func itemsWithout(raw []byte, parts plan.Parts) []byte {
 		out = append(out, o.Raw)
 	}
 	for i := range out {
-		if o := readEdit(out[i]); thought {
+		o := readEdit(out[i])
+		if thought {
 			out[i] = o.Without(func(_ *editObject, f *rawjson.Field) bool { return string(f.Name) == "id" })
 		}
 	}

@@ -106,7 +106,8 @@ func (l *itemList) answer(m *Message, opts Options) {
 // message adds the items of a user's or an assistant's message.
 func (l *itemList) message(m *Message) {
 	ps := m.parts()
-	if text := flat(ps); m.Role == plan.RoleUser {
+	text := flat(ps)
+	if m.Role == plan.RoleUser {
 		l.next()
 		l.bytes = append(appendResponsesContent(appendRole(l.bytes, "user"), ps), '}')
 	} else if text != "" || len(m.Calls) == 0 { // an assistant's content is text alone

@@ -33,7 +33,8 @@ func FuzzMessages(f *testing.F) {
 		first := chat.Repair(as, in)
 		noted := map[int]bool{}
 		for _, s := range first.Skipped {
-			if noted[s.Index] = true; s.Code == "" || s.Reason == "" {
+			noted[s.Index] = true
+			if s.Code == "" || s.Reason == "" {
 				t.Errorf("%+v", s)
 			}
 		}

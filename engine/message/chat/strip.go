@@ -16,7 +16,8 @@ func (m *Message) Edited(e *plan.Edit) Message {
 	if e == nil {
 		return out
 	}
-	if out.Parts &^= e.Strip; e.Strip&plan.PartImage != 0 {
+	out.Parts &^= e.Strip
+	if e.Strip&plan.PartImage != 0 {
 		out.Images = 0
 	}
 	if e.Strip&plan.PartThinking != 0 {

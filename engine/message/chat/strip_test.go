@@ -115,7 +115,8 @@ func TestWithArguments(t *testing.T) {
 					raw = string(got.Raw)
 				}
 				again, ok := parseAll(tr.format, raw)
-				if want.Raw = got.Raw; !ok || len(again) != 1 || !reflect.DeepEqual(again[0], want) ||
+				want.Raw = got.Raw
+				if !ok || len(again) != 1 || !reflect.DeepEqual(again[0], want) ||
 					!reflect.DeepEqual(got, want) {
 					t.Errorf("%s\nis parsed as %+v\nwant %+v", raw, again, want)
 				}

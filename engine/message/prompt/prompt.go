@@ -148,7 +148,8 @@ func (s *Sheet) think(b *render.Builder, w *render.Window) (again bool) {
 		s.Loop = s.Loop || s.Entry(s.of[i]).Loop
 		again = true
 	}
-	if s.staying = left; !again {
+	s.staying = left
+	if !again {
 		return false
 	}
 	s.edits.Thinking = make([]bool, s.total)
@@ -180,7 +181,8 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 		p := &parts[i]
 		if p.Item != item {
 			was := e.Pending
-			if e = (Entry{Pending: -1}); p.Item >= 0 {
+			e = (Entry{Pending: -1})
+			if p.Item >= 0 {
 				e = s.Entry(p.Item)
 			}
 			item = p.Item

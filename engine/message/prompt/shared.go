@@ -61,7 +61,8 @@ func (s *Sheet) Compare(b *render.Builder, rendered int, base, opening uint64) C
 		return out
 	}
 	same := b.Parts[:shared-1]
-	if out.Messages = uint64(rendered); len(same) < len(b.Parts) {
+	out.Messages = uint64(rendered)
+	if len(same) < len(b.Parts) {
 		out.Messages = uint64(b.Parts[len(same)].Message)
 	}
 	if s.Format == render.AnthropicMessages {
@@ -78,7 +79,8 @@ func (s *Sheet) Compare(b *render.Builder, rendered int, base, opening uint64) C
 			out.Tokens += base
 		}
 	}
-	if out.Share = 1; s.Before.Tokens > 0 {
+	out.Share = 1
+	if s.Before.Tokens > 0 {
 		out.Share = min(1, float64(out.Tokens*10000/s.Before.Tokens)/10000)
 	}
 	return out

@@ -187,7 +187,8 @@ func SkipString(b []byte, i int) int {
 		for b[j-1-slashes] == '\\' {
 			slashes++
 		}
-		if j++; slashes%2 == 0 {
+		j++
+		if slashes%2 == 0 {
 			return j
 		}
 	}

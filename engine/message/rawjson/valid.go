@@ -65,7 +65,8 @@ func behind(b []byte, i int, open []byte) (next int, left []byte, more bool) {
 			open = open[:len(open)-1]
 			i++
 		case ',':
-			if i++; in == '{' {
+			i++
+			if in == '{' {
 				i = member(b, space(b, i))
 			}
 			return i, open, i >= 0

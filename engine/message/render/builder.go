@@ -62,7 +62,8 @@ func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.ids.reset(shortID)
 	b.item, b.thinking, b.Parts, b.Marks = -1, 0, b.Parts[:0], b.Marks[:0]
 	if f == Text {
-		if b.buf = append(b.buf, system.Text...); system.Text != "" {
+		b.buf = append(b.buf, system.Text...)
+		if system.Text != "" {
 			b.buf = append(b.buf, "\n\n"...)
 		}
 		b.body = len(b.buf)
@@ -93,7 +94,8 @@ var fillerDigest = prefix.Text(Placeholder)
 // filler records a block that only the format requires.
 func (b *Builder) filler(role string) {
 	p := Placed{Item: -1, Message: int32(b.rendered)}
-	if p.Digest = fillerDigest.As(1); role == "assistant" {
+	p.Digest = fillerDigest.As(1)
+	if role == "assistant" {
 		p.Digest = fillerDigest.As(2)
 	}
 	b.Parts = append(b.Parts, p)
@@ -148,7 +150,8 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 	b.ids.resolve(fr, seq)
 	b.note(fr, &b.ids, b.rendered)
 	b.room(len(fr.Bytes))
-	if b.rendered += fr.Items; len(fr.IDs) > 0 {
+	b.rendered += fr.Items
+	if len(fr.IDs) > 0 {
 		b.buf = b.ids.append(b.buf, fr, fr.Bytes)
 		return
 	}

@@ -82,7 +82,8 @@ func (r *anthropicRun) write(b *Builder, fr *Fragment) {
 		return
 	}
 	for i := range fr.Parts {
-		if p := &fr.Parts[i]; !r.edit.dropped(i) {
+		p := &fr.Parts[i]
+		if !r.edit.dropped(i) {
 			b.separate(r.from, ',')
 			b.buf = r.edit.apply(b.buf, fr.Blocks, int(p.Start), int(p.End))
 		}

@@ -57,7 +57,8 @@ func wordO200K(text string, at int, c class, next int) int {
 			}
 			break
 		}
-		if end = next; c&lowers != 0 {
+		end = next
+		if c&lowers != 0 {
 			both = end
 		}
 	}
@@ -144,7 +145,8 @@ func space(text string, at int) int {
 		if c&spaces == 0 {
 			break
 		}
-		if last, end = end, next; c == newline {
+		last, end = end, next
+		if c == newline {
 			behind = end
 		}
 	}

@@ -156,7 +156,8 @@ func (b *Bill) item(m *chat.Message, raw []byte) {
 		for _, name := range [...]string{"summary", "content"} {
 			b.texts(o.Get(name), &b.thinking)
 		}
-		if b.words = append(b.words, b.thinking[before:]...); len(b.thinking) == before {
+		b.words = append(b.words, b.thinking[before:]...)
+		if len(b.thinking) == before {
 			b.conceal(o.Text("encrypted_content"))
 		}
 	case len(m.Calls) > 0 && o.Get("call_id") != nil: // counted with the message's calls

@@ -133,7 +133,8 @@ func squareTokens(s size, long, most int) int {
 	best := 1
 	for n := 1; n <= most; n++ { // one side has n whole squares
 		if a, b := n*over(least*n, longer), n*over(longer*n, least); a <= most {
-			if best = max(best, a); b <= most {
+			best = max(best, a)
+			if b <= most {
 				best = max(best, b)
 			}
 		} else {

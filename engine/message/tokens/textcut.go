@@ -51,7 +51,8 @@ func Known(text string, tokens, limit int, note string, count func(string) int) 
 		high = len(text)*limit/tokens + 64
 	}
 	for high < len(text) && fits(high) {
-		if low, high = high, 2*high; known {
+		low, high = high, 2*high
+		if known {
 			high = low + low/8 + 64
 		}
 	}

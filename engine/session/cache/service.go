@@ -146,7 +146,8 @@ func (svc *Service) Load(ctx context.Context, v *View, rows []*Row) (damaged int
 	need = slices.Compact(need)
 	for part := range slices.Chunk(need, records.MaxOfOneRead) {
 		n, err := svc.fetch(ctx, v, part)
-		if damaged += n; err != nil {
+		damaged += n
+		if err != nil {
 			return damaged, err
 		}
 	}

@@ -35,7 +35,8 @@ func (svc *Service) Copy(to *records.Staging, x Extent, sinc ident.Incarnation, 
 		for e, n := range h.Tokens {
 			c.Tokens[e] += uint64(n)
 		}
-		if c.Bytes += uint64(h.BodyBytes); h.Role == plan.RoleUser && h.Delegation == "" {
+		c.Bytes += uint64(h.BodyBytes)
+		if h.Role == plan.RoleUser && h.Delegation == "" {
 			c.Asked = h.Seq
 		}
 		if h.Calls > 0 {

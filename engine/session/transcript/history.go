@@ -52,7 +52,8 @@ func (f *History) Take(ft Place, t *Turn) error {
 	}
 	if ft.Superseded {
 		r := Run{Turns: [2]uint32{ft.Turn, ft.Turn}, Messages: [2]uint64{first, f.messages}}
-		if f.Superseded = f.Superseded.Join(r); len(t.Messages) == 0 {
+		f.Superseded = f.Superseded.Join(r)
+		if len(t.Messages) == 0 {
 			f.Absent = f.Absent.Join(r)
 		}
 		if len(f.Superseded) > Max {

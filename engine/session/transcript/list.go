@@ -58,7 +58,8 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 		if len(cursor) != 8 {
 			return out, damaged, records.ErrCursor()
 		}
-		if at := binary.BigEndian.Uint64(cursor); descending {
+		at := binary.BigEndian.Uint64(cursor)
+		if descending {
 			last = min(last, max(at, 1)-1)
 		} else {
 			first = at + 1

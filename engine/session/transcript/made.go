@@ -46,7 +46,8 @@ func (in *Making) Trace(t *Turn, find func(id string) (*Kept, error)) error {
 			return fault.InvalidField(field, "too_long", "may name at most %d decisions", maxNamed)
 		}
 		kept, err := find(id)
-		if named[id] = nil; err != nil || kept == nil {
+		named[id] = nil
+		if err != nil || kept == nil {
 			return err
 		}
 		if kept.Session != in.Session {
@@ -86,7 +87,8 @@ func (t *Turn) remind(kept *Kept, posted []json.RawMessage) {
 		return
 	}
 	b := *kept.Reminder
-	if b.Of, b.Asked = 0, 0; kept.At >= 0 {
+	b.Of, b.Asked = 0, 0
+	if kept.At >= 0 {
 		b.Before = 0
 	}
 	t.bind(at, b)

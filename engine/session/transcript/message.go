@@ -264,7 +264,8 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 			h.Flags &^= flagCompacts
 		}
 		if h.Flags&flagMade != 0 {
-			if h.Flags &^= flagMade; len(rest) < prefix.Size {
+			h.Flags &^= flagMade
+			if len(rest) < prefix.Size {
 				return nil, nil, errBadHeaders
 			}
 			h.Made, rest = prefix.Parse(rest), rest[prefix.Size:]

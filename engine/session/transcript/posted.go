@@ -47,7 +47,8 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 		}
 	}
 	for _, m := range parsed {
-		if m.Index = p.Index; p.Agent != "" {
+		m.Index = p.Index
+		if p.Agent != "" {
 			m.Agent = p.Agent
 		}
 		if p.Delegation != "" {
@@ -56,7 +57,8 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 		if p.Made != nil {
 			m.Made = *p.Made
 		}
-		if m.CreatedAt = p.At; p.At.IsZero() {
+		m.CreatedAt = p.At
+		if p.At.IsZero() {
 			m.CreatedAt = time.UnixMilli(0)
 		}
 		if p.Reminder != nil && (m.Role == plan.RoleUser || p.Reminder.Before > 0) {

@@ -79,7 +79,8 @@ func (svc *Service) Unwind(ctx context.Context, tenant string, x Extent, turn ui
 			return u, err
 		}
 		if h.Turn > turn {
-			if u.Living[1]++; h.Turn != u.Turns[0] {
+			u.Living[1]++
+			if h.Turn != u.Turns[0] {
 				u.Living[0]++
 			}
 			u.Turns[0], u.Messages[0] = h.Turn, h.Seq

@@ -187,7 +187,8 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 			b.Before = cmp.Or(b.Before, h.Seq)
 			h.Reminder = &b
 		}
-		if h.Created = now.UnixMilli(); !m.CreatedAt.IsZero() {
+		h.Created = now.UnixMilli()
+		if !m.CreatedAt.IsZero() {
 			h.Created = m.CreatedAt.UnixMilli()
 		}
 		if problem := open.Follow(m, h, t.Superseded); problem != nil {

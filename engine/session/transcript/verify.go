@@ -89,7 +89,8 @@ func (c *Check) Headers(s *verify.Space, it store.Item) {
 	}
 	hs, past, err := parseTurn(it.Value)
 	if err != nil {
-		if c.Lost, c.gap, c.Placed = true, true, first; !it.Damaged {
+		c.Lost, c.gap, c.Placed = true, true, first
+		if !it.Damaged {
 			s.Malformed("the headers from message %d on cannot be read", first)
 		}
 		return

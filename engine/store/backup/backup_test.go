@@ -117,7 +117,8 @@ func TestFlipped(t *testing.T) {
 		file[bit/8] ^= 1 << (bit % 8)
 		into := store.Seal(memstore.New())
 		if _, err := backup.Restore(t.Context(), into, bytes.NewReader(file)); err == nil {
-			if harmless++; !reflect.DeepEqual(dump(t, into), dump(t, s)) {
+			harmless++
+			if !reflect.DeepEqual(dump(t, into), dump(t, s)) {
 				t.Errorf("bit %d of byte %d of %d is flipped and goes unnoticed", bit%8, bit/8, len(file))
 			}
 		}

@@ -153,7 +153,8 @@ func (r *reader) item(damaged bool, fn func(Record) error) (err error) {
 		return err
 	}
 	value := it.Value[:0]
-	if it.Damaged = damaged; damaged {
+	it.Damaged = damaged
+	if damaged {
 		r.total.Damaged++
 	} else {
 		if value, err = r.bytes(value, store.MaxValue); err != nil {

@@ -88,7 +88,8 @@ func TestRotBehindMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := <-s.main.read
-	if s.main.read <- all; all {
+	s.main.read <- all
+	if all {
 		t.Error("the damaged table was read and nothing found")
 	}
 	if len(s.Findings()) > 0 {

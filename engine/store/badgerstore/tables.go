@@ -235,7 +235,8 @@ func entriesOf(block []byte) (entries []entry) {
 		shared, rest := binary.NativeEndian.Uint16(block[start:]), int(binary.NativeEndian.Uint16(block[start+2:]))
 		e := entry{key: append(bytes.Clone(first[:shared]), block[start+4:start+4+rest]...)}
 		e.value.Decode(block[start+4+rest : stop])
-		if entries = append(entries, e); i == 0 {
+		entries = append(entries, e)
+		if i == 0 {
 			first = e.key
 		}
 	}

@@ -39,7 +39,8 @@ func standing(t *testing.T, s *Store, sort string) (there, failed int) {
 		case err != nil || res.Keys[0].Damaged:
 			failed++
 		case res.Keys[0].Value != nil:
-			if there++; string(res.Keys[0].Value) != damageValue(i) {
+			there++
+			if string(res.Keys[0].Value) != damageValue(i) {
 				t.Errorf("%s%d has other bytes", sort, i)
 			}
 		}

@@ -222,7 +222,8 @@ func results(sent pgx.BatchResults) (broken int, err error) {
 	if err == nil {
 		_, err = sent.Exec()
 	}
-	if closed := sent.Close(); err == nil {
+	closed := sent.Close()
+	if err == nil {
 		err = closed
 	}
 	return broken, err

@@ -89,7 +89,8 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	s := openUnwatched(t, database, &log)
 	mustCommit(t, s, store.Batch{Put: put("k", "0")})
 	s.synced.Store(nil) // what was acknowledged proves nothing any more
-	if s.look(t.Context()); s.Failed() != nil {
+	s.look(t.Context())
+	if s.Failed() != nil {
 		t.Fatalf("Failed before: %v", s.Failed())
 	}
 	if err := cluster.Set(t.Context(), "synchronous_standby_names", "nobody"); err != nil {
@@ -115,7 +116,8 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	for waiting := true; waiting; { // until PostgreSQL has canceled all that wait, and nobody waits
 		select {
 		case err := <-canceled:
-			if waiting = false; !errors.Is(err, store.ErrUnknown) {
+			waiting = false
+			if !errors.Is(err, store.ErrUnknown) {
 				t.Errorf("a commit whose wait was canceled: %v", err)
 			}
 		default:
@@ -135,7 +137,8 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("%q is there: PostgreSQL did not commit, so the test tells nothing", got)
 	}
 	s.synced.Store(nil)
-	if s.look(t.Context()); s.Failed() == nil || !log.has("does not take commits") {
+	s.look(t.Context())
+	if s.Failed() == nil || !log.has("does not take commits") {
 		t.Errorf("a look finds %v", s.Failed())
 	}
 	if err := cluster.Set(t.Context(), "synchronous_standby_names", ""); err != nil {
@@ -146,7 +149,8 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("Confirm: %v", err)
 	}
 	s.synced.Store(nil)
-	if s.look(t.Context()); s.Failed() != nil {
+	s.look(t.Context())
+	if s.Failed() != nil {
 		t.Errorf("Failed afterwards: %v", s.Failed())
 	}
 }

@@ -142,7 +142,8 @@ func testLongExpected(t *testing.T, k *longKit) {
 	for i, value := range [][]byte{nil, b("short"), other, b(long)[:len(long)-1]} {
 		err := k.Commit(t.Context(), tenant, store.Batch{Expect: []store.Expect{{Key: b("a")}, {Key: b("r"), Value: value}},
 			Put: pairs("a", "written")})
-		if wantConflict(t, err, 1); t.Failed() {
+		wantConflict(t, err, 1)
+		if t.Failed() {
 			t.Fatalf("expectation %d holds", i)
 		}
 	}

@@ -38,14 +38,16 @@ type watched struct {
 }
 
 func (w *watched) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
-	if w.reads++; w.beforeRead != nil {
+	w.reads++
+	if w.beforeRead != nil {
 		w.beforeRead(w.reads)
 	}
 	return w.Store.Read(ctx, tenant, q)
 }
 
 func (w *watched) Commit(ctx context.Context, tenant string, batch store.Batch) error {
-	if w.commits++; w.beforeIt != nil {
+	w.commits++
+	if w.beforeIt != nil {
 		w.beforeIt(w.commits)
 	}
 	return w.Store.Commit(ctx, tenant, batch)

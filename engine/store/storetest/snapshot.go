@@ -64,7 +64,8 @@ func testSnapshot(t *testing.T, s store.Store) {
 		context.Canceled)
 	full, calls := errors.New("enough"), 0
 	err := store.Snapshot(t.Context(), s, func(string, store.Item) error { calls++; return full })
-	if wantError(t, "ended by its reader", err, full); calls != 1 {
+	wantError(t, "ended by its reader", err, full)
+	if calls != 1 {
 		t.Errorf("an error of the reader is followed by %d more calls", calls-1)
 	}
 }

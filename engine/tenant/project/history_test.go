@@ -20,7 +20,8 @@ func history(k *enginetest.Kit, limit int) (all []project.SettingsChange) {
 		if err != nil {
 			k.Fatal(err)
 		}
-		if all = append(all, page.Data...); !page.HasMore {
+		all = append(all, page.Data...)
+		if !page.HasMore {
 			return all
 		}
 		cursor = *page.NextCursor

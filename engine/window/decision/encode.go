@@ -144,7 +144,8 @@ func (r *Record) encode() ([]byte, error) {
 		return nil, err
 	}
 	dst = AppendSteps(rawjson.AppendName(appendText(dst, "effective", r.Effective), "steps"), r.Steps)
-	if dst = rawjson.AppendName(dst, "request"); len(r.Request) == 0 {
+	dst = rawjson.AppendName(dst, "request")
+	if len(r.Request) == 0 {
 		return append(dst, "{}}"...), nil
 	}
 	return append(append(dst, r.Request...), '}'), nil

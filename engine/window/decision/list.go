@@ -94,7 +94,8 @@ func (f *Filter) takes(r *Row) bool {
 		if f.Policy != "" && f.Policy != o.Policy && f.Policy != policy.VersionName(o.Policy, o.Version) {
 			continue
 		}
-		switch some = true; f.Outcome {
+		some = true
+		switch f.Outcome {
 		case "":
 		case plan.StatusOK:
 			as = as && o.Outcome == plan.StatusOK
@@ -253,7 +254,8 @@ func (l *lister) ofSession(n int) ([]store.Item, bool, error) {
 	for ; day >= 0 && len(q.Ranges) < daysAtOnce*len(l.sessions); day-- {
 		for _, sinc := range l.sessions {
 			rng := records.PrefixRange(append(records.Decision.Under2(l.pinc, uint16(day)).From, sinc[:]...))
-			if rng.Reverse, rng.KeysOnly, rng.Limit = true, true, n; day == int(to.day) && to != (ID{}) {
+			rng.Reverse, rng.KeysOnly, rng.Limit = true, true, n
+			if day == int(to.day) && to != (ID{}) {
 				rng.To = records.Decision.Key(l.pinc, uint16(day), sinc, to.unique)
 			}
 			q.Ranges = append(q.Ranges, rng)

@@ -39,7 +39,8 @@ func pages(k *enginetest.Kit, f decision.Filter, limit int) (rows []decision.Row
 		if err != nil {
 			k.Fatal(err)
 		}
-		if rows = append(rows, list.Data...); len(list.Data) > limit || list.HasMore != (list.NextCursor != nil) {
+		rows = append(rows, list.Data...)
+		if len(list.Data) > limit || list.HasMore != (list.NextCursor != nil) {
 			k.Fatalf("%d rows in a page of %d: %+v", len(list.Data), limit, list)
 		}
 		if !list.HasMore {

@@ -28,7 +28,8 @@ func PartsOf(items []plan.Item, tokens uint64, b Bounds) Parts {
 	p := Parts{System: b.System, Tools: b.Tools}
 	for i := range items {
 		it := &items[i]
-		switch n := uint64(it.Tokens); {
+		n := uint64(it.Tokens)
+		switch {
 		case it.Role != plan.RoleSystem && it.Flags&plan.FlagPending != 0:
 			p.Pending += n
 		case it.Role != plan.RoleSystem:

@@ -37,7 +37,8 @@ const host = "mneme"
 // Decided fills in who decided what of the message, and why. policy names the step's where a step decided. must says
 // that the message had to stay.
 func (r *ReportRow) Decided(f *plan.Fate, must bool, policy string) {
-	if r.Action, r.Policy = f.Action, host; f.Action == "" {
+	r.Action, r.Policy = f.Action, host
+	if f.Action == "" {
 		r.Action = plan.Keep
 		r.ReasonCode, r.Reason = "kept", "no policy changed it and it fits the budget"
 		if must {
@@ -73,7 +74,8 @@ func AppendReport(dst []byte, rows []ReportRow) []byte {
 }
 
 func (r *ReportRow) append(dst []byte) []byte {
-	if dst = append(dst, `{"message_id":`...); r.MessageID == nil {
+	dst = append(dst, `{"message_id":`...)
+	if r.MessageID == nil {
 		dst = append(dst, "null"...)
 	} else {
 		dst = rawjson.AppendString(dst, *r.MessageID)

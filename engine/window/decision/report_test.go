@@ -20,11 +20,13 @@ func TestRowsWriteThemselves(t *testing.T) {
 		for i := range rows {
 			rows[i] = decision.ReportRow{Action: plan.Action(text()), Policy: text(), ReasonCode: text(), Reason: text(),
 				TokensBefore: r.Uint32(), TokensAfter: r.Uint32() >> r.IntN(33)}
-			if id, n := text(), r.Uint32(); r.IntN(2) == 0 {
+			id, n := text(), r.Uint32()
+			if r.IntN(2) == 0 {
 				rows[i].MessageID, rows[i].Turn = &id, &n
 			}
-			if n, at, step := r.Uint32(), r.Int32(), int16(r.IntN(16)); r.IntN(2) == 0 {
-				rows[i].Atom, rows[i].WindowIndex, rows[i].Step = &n, &at, &step
+			atom, at, step := r.Uint32(), r.Int32(), int16(r.IntN(16))
+			if r.IntN(2) == 0 {
+				rows[i].Atom, rows[i].WindowIndex, rows[i].Step = &atom, &at, &step
 			}
 			if r.IntN(3) == 0 {
 				rows[i].Count, rows[i].Turns = r.Uint64(), [2]uint32{1, r.Uint32()}

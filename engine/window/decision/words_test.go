@@ -30,7 +30,8 @@ func TestStepWordsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of words, at most %d are meant", total, most)
 	}
 	quiet := Step{Detail: "one", Log: []LogLine{{"info", "two"}}}
-	if quiet.Limit(nil); quiet.Detail != "one" || len(quiet.Log) != 1 {
+	quiet.Limit(nil)
+	if quiet.Detail != "one" || len(quiet.Log) != 1 {
 		t.Errorf("%+v", quiet)
 	}
 }

@@ -92,7 +92,8 @@ func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRe
 	if h.Incarnation != sinc || h.Covered() != w.head {
 		return fault.Errorf(fault.Conflict, "summary_changed", "the session's summary is another by now")
 	}
-	if rec.Folded = 0; w.head.Covers > 0 {
+	rec.Folded = 0
+	if w.head.Covers > 0 {
 		h.Retire(t, set)
 		if !w.job.Anew {
 			rec.Folded = w.head.Version

@@ -71,7 +71,8 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	f := &fold{covers: at}
 	if total > limit { // something is left for the next call
 		end := wholeAtoms(entries, behind)
-		if f.covers = entries[len(entries)-1].Seq; end < len(entries) {
+		f.covers = entries[len(entries)-1].Seq
+		if end < len(entries) {
 			// The messages between are delegations', which no summary holds, or superseded.
 			f.covers = w.gone.LastMessage(entries[end].Seq - 1)
 		}
@@ -81,7 +82,8 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	for i := range entries {
 		m := &entries[i]
 		f.messages = append(f.messages, Message{Turn: m.Turn, Speaker: m.speaker, Text: m.text})
-		if f.count++; f.turns[0] == 0 {
+		f.count++
+		if f.turns[0] == 0 {
 			f.turns[0] = m.Turn
 		}
 		f.turns[1] = max(f.turns[1], m.Turn)

@@ -175,7 +175,8 @@ func (q *queue) give(e *entry, due time.Time) {
 	} else {
 		delete(q.waiting, e.session)
 	}
-	if q.lines[e.tenant] = line; len(line) == 0 {
+	q.lines[e.tenant] = line
+	if len(line) == 0 {
 		delete(q.lines, e.tenant)
 		q.turns.Leave(e.tenant)
 	}

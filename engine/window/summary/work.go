@@ -91,7 +91,8 @@ func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (du
 	call, cancel := context.WithTimeout(ctx, timeout)
 	reply, err := w.svc.summariser.Summarise(call, req)
 	cancel()
-	if reply.Text = strings.TrimSpace(reply.Text); err == nil {
+	reply.Text = strings.TrimSpace(reply.Text)
+	if err == nil {
 		err = checkReply(reply)
 	}
 	if failed, ok := errors.AsType[*ProviderError](err); ok {

@@ -46,9 +46,12 @@ func TestCacheIsExact(t *testing.T) {
 			stands := states[at][string(k)]
 			if value, ok := c.Get(k, at); !ok {
 				c.Note(k, stands, at)
-			} else if hits++; !bytes.Equal(value, stands) || (value == nil) != (stands == nil) {
-				t.Fatalf("version %d of %d: %q is %d bytes (nil: %t), want %d (nil: %t)", at, version, k, len(value),
-					value == nil, len(stands), stands == nil)
+			} else {
+				hits++
+				if !bytes.Equal(value, stands) || (value == nil) != (stands == nil) {
+					t.Fatalf("version %d of %d: %q is %d bytes (nil: %t), want %d (nil: %t)", at, version, k, len(value),
+						value == nil, len(stands), stands == nil)
+				}
 			}
 		}
 		if size := c.held(); size != c.size || size > room {

@@ -256,7 +256,8 @@ func (s *Log) resume(at int, last uint64) (next int, version uint64) {
 			if !ok || e.Version <= last {
 				break
 			}
-			if place = e.Next; e.Meta&End != 0 {
+			place = e.Next
+			if e.Meta&End != 0 {
 				return place, e.Version
 			}
 		}

@@ -52,7 +52,8 @@ func TestRedact(t *testing.T) {
 			}
 			got := ""
 			for _, op := range result.Ops {
-				if got = op.Text; op.Code == mneme.OpStub {
+				got = op.Text
+				if op.Code == mneme.OpStub {
 					got = "stub"
 				}
 			}
