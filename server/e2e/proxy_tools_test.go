@@ -160,7 +160,7 @@ func TestKillBetweenRounds(t *testing.T) {
 		t.Errorf("stored is %q, want %q", roles, want)
 	}
 	requests := whole.Requests()
-	if last := string(requests[len(requests)-1].Body); strings.Count(last, "memory \\\"drink\\\"") != 2 || len(whole.Refusals()) > 0 {
+	if last := string(requests[len(requests)-1].Body); strings.Count(last, `\"drink\" (core)`) != 2 || len(whole.Refusals()) > 0 {
 		t.Errorf("the provider got %s, refused: %v", last, whole.Refusals())
 	}
 }
