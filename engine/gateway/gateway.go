@@ -68,7 +68,7 @@ type Ask struct {
 	Upstream string // its name
 	// ContextTokens and OutputTokens are the model's context window and its largest answer, or 0 if unknown.
 	ContextTokens, OutputTokens int
-	Namespace                   []string // whose memories are shown, with those below it; nil: all
+	Namespace                   []string // whose memories are shown, including namespaces below it; nil means all
 	Closed                      bool     // a call without a window is refused
 
 	Session string
@@ -151,7 +151,7 @@ func reason(err error) string {
 	return "internal_error"
 }
 
-// edit makes a window and puts it, or its reminders alone, into the call.
+// edit makes a window and puts it, or only its reminders, into the call.
 func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	setup, err := svc.projects.SetupOf(out.project)
 	if err != nil {

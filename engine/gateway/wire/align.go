@@ -12,7 +12,7 @@ import (
 
 // pair is a question that is both in a window and in the client's messages.
 type pair struct {
-	window, client int // the places of both
+	window, client int // their indices
 	reminders      []json.RawMessage
 	first          int // of the window: the question's reminders, or itself
 }
