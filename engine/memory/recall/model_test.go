@@ -138,7 +138,7 @@ func (m *recallModel) hits(q recall.Query, now time.Time, month string) []*model
 	rarity := func(having, all float64) float64 {
 		return math.Log(1 + (max(all-having, 0)+.5)/(having+.5))
 	}
-	found := map[string]bool{} // the number of sessions with each word
+	found := map[string]bool{} // sessions with a word of the query
 	for _, d := range m.docs {
 		if d.spec.SessionID != "" && holds(d) {
 			found[d.spec.SessionID] = true
