@@ -167,7 +167,7 @@ func (x *Exchange) alone(p *place) []*loop {
 }
 
 // repeats reports whether the newest turn, which begins at start, was made by the same request, sent after an open
-// turn. Bodies are compared if known, and otherwise the messages.
+// turn. Its messages must be the same and, if the body of the turn's request is still known, the bodies too.
 func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 	said := x.said.hashes
 	if l != nil {

@@ -115,7 +115,7 @@ func (b *Body) Anchored(window []json.RawMessage) []json.RawMessage {
 	return append(out, before[len(window)]...)
 }
 
-// question is a user message: its text, and the reminders in it. In OpenAI's formats a reminder is a message of its own,
+// question is a user message: its text, and the reminders in it. In OpenAI's formats a reminder is a separate message,
 // and has no text here.
 type question struct {
 	text      string

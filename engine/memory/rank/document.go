@@ -242,7 +242,8 @@ func (d *Document) Append(dst []byte) []byte {
 }
 
 // A term begins with one byte. It says how many bytes the term shares with the previous one, whether a count follows
-// because it is not 1, and how many more bytes the term has; the largest such value means that or more.
+// because it is not 1, and how many more bytes the term has. The largest number of bytes that it can hold stands for
+// that number or more.
 const (
 	maxShared = 7
 	sharedBit = 5

@@ -263,7 +263,7 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded,
 func (svc *Service) quantised(e *embedded, some []index.Embedding, vectors [][]float32) (
 	[]index.Embedding, *ProviderError) {
 	var made, none []index.Embedding
-	var bad error // of a text with an invalid vector, which does not affect the others
+	var bad error // of a text with an invalid vector, which does not keep the others from theirs
 	for i, v := range vectors {
 		q, err := rank.Quantise(v)
 		if err != nil {

@@ -123,7 +123,7 @@ func (x *indexing) note(l *language) {
 	}
 }
 
-// anyCompounds stands in a list of languages for compounds in texts whose language is not known to write them.
+// anyCompounds is added to a list of languages for compounds in texts whose language is not known to write them.
 const anyCompounds = "compounds"
 
 // compounds reports whether a word can also be found by its ending.

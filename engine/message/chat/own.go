@@ -24,8 +24,8 @@ const a2aType = "a2a"
 const localTime = "2006-01-02T15:04:05.999999999"
 
 // isOwn reports whether a member of a message is Mneme's own. The member type is Mneme's own only with the value a2a,
-// because in the Responses format it is the item's type. In an item of a type that Mneme does not read, a member counts
-// as Mneme's own if it also has a value that Mneme accepts.
+// because in the Responses format it is the item's type. In an item of a type that Mneme does not read, a member with
+// one of Mneme's names is Mneme's own only if its value has the JSON type that Mneme's would have.
 func isOwn(o *object, f *field) bool {
 	own := byte('"')
 	switch string(f.Name) {
