@@ -21,19 +21,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// agent is a client of a provider's API behind a proxy: it knows nothing of Mneme, keeps its whole history and sends it
-// with each call.
+// agent is a client of a provider's API behind a proxy. It knows nothing about Mneme, keeps its whole history and sends
+// it with each call.
 type agent struct {
 	*enginetest.Kit
 	provider       *providers.Server
 	format         chat.Format
 	model, mode    string
 	session, name  string
-	context, most  int // what is known of the model
+	context, most  int // what is known about the model
 	system         string
 	extra          map[string]any
 	history        []json.RawMessage
-	sent           [][]byte // bodies that went on
+	sent           [][]byte // bodies that were sent to the provider
 	out            *gateway.Outgoing
 	exchange       *history.Exchange
 	calls, retried int
@@ -47,7 +47,7 @@ func newAgent(t testing.TB, f chat.Format, model, mode string, opts ...providers
 		session: "s", system: "You help."}
 }
 
-// body is the agent's request as it writes it.
+// body returns the agent's request as it writes it.
 func (a *agent) body() []byte {
 	a.Helper()
 	body := map[string]any{"model": a.model, "user": "somebody"}
@@ -83,7 +83,8 @@ func encode(t testing.TB, v any) json.RawMessage {
 	return raw
 }
 
-// call sends the history through Mneme to the provider, takes up the reply, and gives it with its decision.
+// call sends the history through Mneme to the provider, adds the reply to it, and returns the reply with how it was
+// stored.
 func (a *agent) call(says providers.Reply) (*wire.Reply, history.Stored) {
 	a.Helper()
 	a.provider.Script(says)
@@ -123,7 +124,7 @@ func (a *agent) call(says providers.Reply) (*wire.Reply, history.Stored) {
 	return reply, stored
 }
 
-// asking begins an exchange, and gives what Mneme is asked to make of it.
+// asking begins an exchange, and returns what Mneme is asked to do with it.
 func (a *agent) asking(b *wire.Body) *gateway.Ask {
 	a.Helper()
 	x, err := a.Dialogues.Begin(a.Context(), a.Admin, "default", history.Ask{Session: a.session, Agent: a.name,
@@ -190,7 +191,7 @@ func (a *agent) answer(text string) {
 	}
 }
 
-// turn is a question, some calls of a tool, and an answer, each with thinking before it where the model thinks.
+// turn runs a question, some tool calls and an answer, each preceded by thinking if the model thinks.
 func (a *agent) turn(n, calls int, thinks bool) history.Stored {
 	a.Helper()
 	a.ask(fmt.Sprintf("question %d: what about order %[1]d?", n))
@@ -213,7 +214,7 @@ func (a *agent) turn(n, calls int, thinks bool) history.Stored {
 	return stored
 }
 
-// pinc is the incarnation of the default project.
+// pinc returns the incarnation of the default project.
 func pinc(a *agent) ident.Incarnation {
 	a.Helper()
 	p, err := a.Projects.Find(a.Context(), a.Admin, "default")

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// rows are the newest decisions of the agent's session.
+// rows returns the newest decisions of the agent's session.
 func (a *agent) rows() []decision.Row {
 	a.Helper()
 	list, err := a.Decisions.List(a.Context(), a.Admin, "default", decision.Filter{Session: a.session}, records.Page{Limit: 1000})
@@ -32,7 +32,7 @@ func (a *agent) rows() []decision.Row {
 	return list.Data
 }
 
-// TestObserve passes a call's own bytes on, and notes what became of it.
+// TestObserve checks that a call's own bytes are sent, and that the outcome is recorded.
 func TestObserve(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Observe)
 	a.turn(1, 1, false)
@@ -73,7 +73,7 @@ func TestReplayOfWhatClientsWrite(t *testing.T) {
 	a.Replay(out.DecisionID)
 }
 
-// TestUnstored notes of each call why nothing of it is stored.
+// TestUnstored checks that each call that is not stored has a recorded reason.
 func TestUnstored(t *testing.T) {
 	for _, mode := range []string{gateway.Observe, gateway.Assemble} {
 		a := newAgent(t, chat.OpenAIChat, "gpt-4o", mode)
@@ -90,7 +90,7 @@ func TestUnstored(t *testing.T) {
 	}
 }
 
-// prepare makes the next call ready without sending it.
+// prepare prepares the next call without sending it.
 func (a *agent) prepare(change func(*gateway.Ask)) *gateway.Outgoing {
 	a.Helper()
 	out, err := a.tryPrepare(change)
@@ -113,8 +113,8 @@ func (a *agent) tryPrepare(change func(*gateway.Ask)) (*gateway.Outgoing, error)
 	return a.Outbound.Prepare(a.Context(), ask)
 }
 
-// TestReminders shows memories before the message that they were recalled for, and again with it, in recall beside the
-// client's own bytes and in assemble within the window. The client never sees them.
+// TestReminders shows memories before the message that they were recalled for, and again in later calls: in recall mode
+// among the client's own bytes, in assemble mode within the window. The client never sees them.
 func TestReminders(t *testing.T) {
 	for _, tt := range []struct {
 		format chat.Format
@@ -147,7 +147,7 @@ func TestReminders(t *testing.T) {
 					t.Errorf("the client has %s", m)
 				}
 			}
-			if mode == gateway.Recall { // without the reminders, it is the client's own
+			if mode == gateway.Recall { // without the reminders, the body is the client's own
 				a.history = a.history[:len(a.history)-1]
 				want := a.body()
 				a.sent = append(a.sent[:0], withoutReminders(t, a.sent[len(a.sent)-1]), want)
@@ -159,7 +159,7 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// withoutReminders takes the messages that remind out of a body.
+// withoutReminders removes the reminder messages from a body.
 func withoutReminders(t testing.TB, raw []byte) []byte {
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {
@@ -175,7 +175,7 @@ func withoutReminders(t testing.TB, raw []byte) []byte {
 	return encode(t, body)
 }
 
-// canonical is a body with sorted members, without a refusal that is null, which windows leave out.
+// canonical returns a body with sorted members and without null refusals, which windows leave out.
 func canonical(t testing.TB, raw []byte) string {
 	var v any
 	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte(`"refusal":null,`), nil), &v); err != nil {
@@ -184,7 +184,7 @@ func canonical(t testing.TB, raw []byte) string {
 	return string(encode(t, v))
 }
 
-// TestNoWindow sends the client's own bytes on where no window can be made, unless that is not wanted.
+// TestNoWindow sends the client's own bytes if no window can be made, unless the project wants an error.
 func TestNoWindow(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
 	a.turn(1, 0, false)
@@ -206,7 +206,7 @@ func TestNoWindow(t *testing.T) {
 	}
 }
 
-// TestTooLong tells what does not fit by the sizes of the model.
+// TestTooLong reports what does not fit, based on the sizes of the model.
 func TestTooLong(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
 	a.ask(strings.Repeat("far too long ", 5000))
@@ -247,7 +247,7 @@ func TestSystemMessagesStay(t *testing.T) {
 	}
 }
 
-// TestCalibration learns from a provider that counts half as much again.
+// TestCalibration learns from a provider that counts 50 % more tokens.
 func TestCalibration(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
 	for n := 1; n <= 25; n++ {

@@ -1,9 +1,9 @@
 // Package gateway prepares model calls for their provider. It sends the client's own bytes, adds recalled memories to
-// them, or replaces the history with a window. For each call it records what was decided and how the call ended. From the
-// tokens that providers report it learns how far Mneme's own counts are off.
+// them, or replaces the history with a window. For each call it records what was decided and how the call ended. From
+// the tokens that providers report it learns how far Mneme's own counts are off.
 //
 // A window never fails a call that would have succeeded without Mneme. If no window can be made, the client's own bytes
-// go on, unless the project asks for an error.
+// are sent, unless the project asks for an error.
 package gateway
 
 import (
@@ -68,7 +68,7 @@ type Ask struct {
 	Upstream string // its name
 	// ContextTokens and OutputTokens are the model's context window and its largest answer, or 0 if unknown.
 	ContextTokens, OutputTokens int
-	Namespace                   []string // whose memories are shown, with those below it; nil: all
+	Namespace                   []string // whose memories are shown, including namespaces below it; nil means all
 	Closed                      bool     // a call without a window is refused
 
 	Session string
@@ -114,7 +114,7 @@ func (e *TooLong) Error() string {
 }
 
 // Prepare prepares a call for its provider. It returns TooLong if the call cannot fit. If no window can be made for
-// another reason, the call goes on without one, unless it is Closed.
+// another reason, the call is sent without one, unless it is Closed.
 func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 	h := ask.Head
 	if h == nil {
@@ -151,7 +151,7 @@ func reason(err error) string {
 	return "internal_error"
 }
 
-// edit makes a window and puts it, or its reminders alone, into the call.
+// edit makes a window and puts it, or only its reminders, into the call.
 func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	setup, err := svc.projects.SetupOf(out.project)
 	if err != nil {
@@ -194,7 +194,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	return nil
 }
 
-// encode returns a request as JSON that has the client's own bytes. An encoder would escape and compact them, and then a
+// encode returns a request as JSON with the client's own bytes. An encoder would escape and compact them, and then a
 // replay of the decision would make another window.
 func encode(req *window.Request) ([]byte, error) {
 	rest := *req

@@ -10,8 +10,8 @@ import (
 	size "github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// TestCampaignAgents runs agents in the three protocols, with room and without. Providers refuse no call, and where there
-// is room, nearly all of a prompt goes on from the one before.
+// TestCampaignAgents runs agents in the three protocols, with and without enough context. Providers refuse no call, and
+// if the context is large enough, nearly all of each prompt is the previous one.
 func TestCampaignAgents(t *testing.T) {
 	turns := size.Size(15, 200)
 	for _, tt := range []struct {
@@ -20,7 +20,7 @@ func TestCampaignAgents(t *testing.T) {
 		context, most int
 		calls         int
 		thinks        bool
-		share         float64 // of a prompt's bytes that the one before began with
+		share         float64 // the share of a prompt's bytes that the previous one began with
 	}{
 		{"chat", "gpt-4o", chat.OpenAIChat, 0, 0, 1, false, .95},
 		{"chat with a window", "gpt-4o", chat.OpenAIChat, 128_000, 16_000, 1, false, .95},
@@ -62,7 +62,7 @@ func TestCampaignAgents(t *testing.T) {
 	}
 }
 
-// shared is how much of a prompt is, on the mean, the beginning of the next one.
+// shared returns the mean share of a prompt that is the beginning of the next one.
 func shared(t testing.TB, a *agent) float64 {
 	t.Helper()
 	same, all := 0, 0

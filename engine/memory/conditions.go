@@ -18,21 +18,22 @@ const (
 	maxConditionDepth = 8
 )
 
-// Conditions ask something of each name of a JSON object. A name's condition is an object of operators, all of which
-// must hold, an object of names with conditions of their own, or any other JSON, which the value must equal. A name
-// that is not there has the value null.
+// Conditions constrain the values of a JSON object by name. The condition of a name is an object of operators, all of
+// which must hold, an object of names with their own conditions, or any other JSON, which the value must equal. A
+// missing name has the value null.
 //
 //	$eq $ne           equal, not equal
-//	$gt $gte $lt $lte order: numbers among numbers, texts among texts; anything else is in no order
+//	$gt $gte $lt $lte order, between two numbers or two strings; false for anything else
 //	$in               equal to one of a list
 //
 // The rules are those of the filters of LangGraph's BaseStore.
 type Conditions map[string]json.RawMessage
 
-// condition is one that was read.
+// condition is a parsed condition.
 type condition func(v any) bool
 
-// read refuses conditions that nothing can mean, as invalid_value or too_many of the field; nil where there are none.
+// read parses the conditions. It returns invalid_value or too_many for the field if they are invalid, and a nil
+// condition if there are none.
 func (c Conditions) read(field string) (condition, error) {
 	left := maxConditions
 	return c.readAll(field, maxConditionDepth, &left)
@@ -102,16 +103,16 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	}, nil
 }
 
-// operators are those of conditions.
+// operators are the operators of conditions.
 var operators = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"}
 
-// errOperator refuses a name that is no operator, or where an operator cannot be.
+// errOperator reports a name that is not an operator, or an operator in the wrong place.
 func errOperator(field, name string) error {
 	return fault.InvalidField(field, "unknown_operator", "%s cannot be here; the condition of a name is JSON that it "+
 		"equals, or an object of %s alone; all conditions must hold, there is no $or", name, strings.Join(operators, ", "))
 }
 
-// operator is nil where there is no such operator, or not with that operand.
+// operator returns the condition of an operator, or nil if there is no such operator or it does not accept the operand.
 func operator(name string, operand any) condition {
 	order := func(fits func(int) bool) condition {
 		if _, ok := compare(operand, operand); !ok {
@@ -145,7 +146,7 @@ func operator(name string, operand any) condition {
 	return nil
 }
 
-// compare orders two numbers or two texts; whole numbers of 64 bits exactly.
+// compare orders two numbers or two strings. 64-bit integers are compared exactly.
 func compare(a, b any) (order int, ok bool) {
 	switch a := a.(type) {
 	case string:
@@ -168,7 +169,7 @@ func compare(a, b any) (order int, ok bool) {
 	return 0, false
 }
 
-// equal tells whether two JSON values are the same.
+// equal reports whether two JSON values are the same.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -193,10 +194,10 @@ func equal(a, b any) bool {
 	case map[string]any, []any:
 		return false
 	}
-	return a == b // truth values and null
+	return a == b // booleans and null
 }
 
-// decodeAny reads JSON with its numbers as they are written.
+// decodeAny decodes JSON and keeps numbers as they are written.
 func decodeAny(raw []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// A memory whose bytes rot is shown as damaged, takes no other with it, and can be forgotten, expire, and be stored
-// again.
+// A memory with corrupted bytes is shown as damaged, affects no other memory, and can be forgotten, expire, and be
+// stored again.
 func TestDamagedMemories(t *testing.T) {
 	k := enginetest.Open(t, memstore.New())
 	long := strings.Repeat("word ", 150_000)

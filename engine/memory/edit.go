@@ -9,10 +9,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// ErrTaken says that there is a memory already where one was to be moved.
+// ErrTaken says that a memory cannot be moved to a name that already has one.
 var ErrTaken = errors.New("there is a memory of that name")
 
-// Spec is what stores the memory again as it is.
+// Spec returns a spec that stores the memory again unchanged.
 func (m *Memory) Spec() Spec {
 	s := Spec{Key: m.Key, Namespace: m.Namespace, Content: m.Content, Category: m.Category, Tags: m.Tags,
 		Source: m.Source, Importance: &m.Importance, ExpiresAt: m.ExpiresAt, OccurredAt: m.OccurredAt,
@@ -23,10 +23,10 @@ func (m *Memory) Spec() Spec {
 	return s
 }
 
-// Edit stores what change makes of a memory as it is then, under the full name to, in one commit. Change gets nil where
-// there is no memory, and may be called again where another client was first. Where to is another name the memory
-// moves: it begins anew there, its history goes, and ErrTaken is the answer where that name has a memory. Other errors
-// are those of change and of Store.
+// Edit calls change with the current memory and stores the result under the full name to, in one commit. change gets
+// nil if there is no memory, and may be called again if another client wrote first. If to is another name, the memory
+// moves: it starts anew there without its history, and Edit returns ErrTaken if that name has a memory. Edit also
+// returns the errors of change and of Store.
 func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, projectID, from, to string,
 	change func(old *Memory) (Spec, error)) error {
 	room := svc.tallies.Reserve(c.Tenant)
@@ -49,7 +49,7 @@ func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, p
 	return svc.stillThere(ctx, c, projectID, to, out)
 }
 
-// edit collects the writes of Edit.
+// edit adds the writes of Edit to the transaction.
 func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from, to string,
 	change func(old *Memory) (Spec, error), room *records.Reservation) (out stored, err error) {
 	old, err := svc.expect(t, p.Incarnation, from)

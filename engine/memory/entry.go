@@ -9,23 +9,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// entry is what the index by time says of a memory: what filters ask of it, and what quotas count.
+// entry is a memory's entry in the index by time: what filters check and quotas count.
 type entry struct {
 	Category  string   `json:"c"`
 	Tags      []string `json:"t,omitempty"`
 	Source    string   `json:"s,omitempty"`
 	SessionID string   `json:"n,omitempty"`
-	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
-	Occurred  *int64   `json:"o,omitempty"` // Unix ms; nil: it is not known when
-	Bytes     int      `json:"b"`           // of what the memory says
+	Expires   int64    `json:"x,omitempty"` // Unix ms; 0 means never
+	Occurred  *int64   `json:"o,omitempty"` // Unix ms; nil if unknown
+	Bytes     int      `json:"b"`           // of the memory's content, value and metadata
 	Before    int      `json:"h,omitempty"` // bytes of earlier versions
 
-	// What the entry's key says.
+	// The entry's key contains these.
 	id string    // the memory's full name
 	at time.Time // the memory's time, since 1970
 }
 
-// entry is the memory's entry.
+// entry returns the memory's entry.
 func (r *Record) entry() *entry {
 	e := &entry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(), Bytes: r.size(),
 		id: r.ID(), at: r.placed()}
@@ -42,7 +42,7 @@ func (r *Record) entry() *entry {
 	return e
 }
 
-// entryOf reads an entry. Where it is not whole, only what its key says is known.
+// entryOf reads an entry. If it is damaged, only the fields from its key are set.
 func entryOf(it store.Item) (e entry, whole bool) {
 	whole = !it.Damaged && json.Unmarshal(it.Value, &e) == nil
 	if !whole {
@@ -52,8 +52,7 @@ func entryOf(it store.Item) (e entry, whole bool) {
 	return e, whole
 }
 
-// keys are the entry's own key and, as far as it is known that the memory expires, that of the entry in the expiry
-// index.
+// keys returns the entry's own key and, if the memory is known to expire, that of its entry in the expiry index.
 func (e *entry) keys(pinc ident.Incarnation) [][]byte {
 	keys := [][]byte{records.MemoryTime.Key(pinc, e.at, e.id)}
 	if e.Expires != 0 {
@@ -62,7 +61,7 @@ func (e *entry) keys(pinc ident.Incarnation) [][]byte {
 	return keys
 }
 
-// time is the memory's time.
+// time returns the memory's time.
 func (e *entry) time() time.Time {
 	if e.Occurred != nil {
 		return records.TimeOf(*e.Occurred)
@@ -70,12 +69,12 @@ func (e *entry) time() time.Time {
 	return e.at
 }
 
-// weight is what a tenant keeps with the memory.
+// weight returns what the memory counts in its tenant's quota.
 func (e *entry) weight() records.Amount {
 	return records.Amount{Count: 1, Bytes: int64(e.Bytes + e.Before)}
 }
 
-// damaged shows what the entry still knows of a memory whose record is damaged.
+// damaged returns what the entry still knows about a memory whose record is damaged.
 func (e *entry) damaged() Memory {
 	namespace, key := ident.SplitFullName(e.id)
 	m := Memory{Key: key, Namespace: namespace, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source,
@@ -94,7 +93,7 @@ func (e *entry) damaged() Memory {
 	return m
 }
 
-// logDamagedEntry reports an entry that cannot be read to the operator.
+// logDamagedEntry logs an unreadable entry for the operator.
 func (svc *Service) logDamagedEntry(tenant string) {
 	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out",
 		"tenant", tenant)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// The limits of what programs say of a memory.
+// The limits of metadata.
 const (
 	maxMetadata      = 64       // names
 	maxMetadataBytes = 16 << 10 // of names and values
@@ -17,11 +17,12 @@ const (
 	maxValue         = 256 << 10
 )
 
-// ID is the memory's full name: its key with its namespace. It names the memory wherever there is no namespace beside
-// the key.
+// ID returns the memory's full name: its namespace and key. It identifies the memory where the namespace is not given
+// separately.
 func (m *Memory) ID() string { return ID(m.Namespace, m.Key) }
 
-// Time is the memory's time in lists and in recall: when what it says happened, else when it was changed last.
+// Time returns the memory's time in lists and in recall: when what it says happened, if known, and otherwise when it
+// was last changed.
 func (m *Memory) Time() time.Time {
 	if m.OccurredAt != nil {
 		return *m.OccurredAt
@@ -29,10 +30,10 @@ func (m *Memory) Time() time.Time {
 	return m.UpdatedAt
 }
 
-// placed is the memory's time as the index by time has it, which begins in 1970.
+// placed returns the memory's time as used in the index by time, which begins in 1970.
 func (m *Memory) placed() time.Time { return records.TimeOf(max(0, m.Time().UnixMilli())) }
 
-// size is how many bytes count against the quota: those of the content, the value and the metadata.
+// size returns the number of bytes that count against the quota: those of the content, the value and the metadata.
 func (m *Memory) size() int {
 	n := len(m.Content) + len(m.Value)
 	for name, v := range m.Metadata {
@@ -41,8 +42,8 @@ func (m *Memory) size() int {
 	return n
 }
 
-// completeExtra holds occurred_at, metadata and value against their limits, and writes them as they are kept. A memory
-// with a value and no content says in words what the value does.
+// completeExtra checks occurred_at, metadata and value against their limits, and normalises them. A memory with a value
+// and no content gets a content that says the value in words.
 func (s *Spec) completeExtra() error {
 	if s.OccurredAt != nil {
 		at := records.ToTheMillisecond(*s.OccurredAt)
@@ -73,7 +74,7 @@ func (s *Spec) completeExtra() error {
 	return nil
 }
 
-// completeMetadata leaves out names whose value is null, as if they were not said.
+// completeMetadata removes names whose value is null, as if they were absent.
 func (s *Spec) completeMetadata() error {
 	kept := map[string]json.RawMessage{}
 	size := 0

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// A key means another memory in each namespace, whatever characters its parts have, in every answer.
+// The same key names different memories in different namespaces, whatever characters its parts contain, in every
+// response.
 func TestNamespacesKeepKeysApart(t *testing.T) {
 	k := enginetest.New(t)
 	spaces := [][]string{nil, {"users"}, {"users", "1"}, {"users/1"}, {"users!1"}, {"users%2F1"}, {"users", "1", "a b"},
@@ -60,8 +61,8 @@ func TestNamespacesKeepKeysApart(t *testing.T) {
 	}
 }
 
-// Where it is known when something happened, that is the memory's time: for its place in lists and among the most
-// recent, for bounds, and for the dates of a query.
+// If the time of an event is known, it is the memory's time: for its place in lists and among the most recent, for time
+// bounds, and for the dates of a query.
 func TestOccurredAt(t *testing.T) {
 	k := enginetest.New(t)
 	day := func(s string) *time.Time {
@@ -111,7 +112,7 @@ func TestOccurredAt(t *testing.T) {
 	k.Sound()
 }
 
-// What programs say of a memory comes back as it was said, is in its history, and is held against its limits.
+// Metadata and values are returned as stored, are in the history, and are checked against their limits.
 func TestMetadataAndValue(t *testing.T) {
 	k := enginetest.New(t)
 	spec := memory.Spec{Key: "v", Value: json.RawMessage(` {"a": "<b> & \u2028", "n": 1.0, "city":"Bergen"} `),
@@ -168,7 +169,7 @@ func codeOf(err error) string {
 	return known.Code
 }
 
-// No two tuples have one name, and what is no full name is not taken for one.
+// No two tuples have the same full name, and what is not a full name is not accepted as one.
 func FuzzFullName(f *testing.F) {
 	f.Add("a", "b", "k")
 	f.Add("a/b", "", "k!")

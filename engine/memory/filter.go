@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Filter picks memories: all that it names must hold.
+// Filter selects memories. A memory must meet all of its conditions.
 type Filter struct {
 	Category   string     `json:"category,omitempty"`
 	Categories []string   `json:"categories,omitempty"` // one of them
@@ -19,23 +19,23 @@ type Filter struct {
 	TagsNot    []string   `json:"tags_not,omitempty"`   // none of them
 	Source     string     `json:"source,omitempty"`
 	SessionID  string     `json:"session_id,omitempty"`
-	Namespace  []string   `json:"namespace,omitempty"` // and those below it
-	Since      string     `json:"since,omitempty"`     // of the memory's time, inclusive: RFC 3339, or a day
-	Until      string     `json:"until,omitempty"`     // likewise; a day is meant to its end
+	Namespace  []string   `json:"namespace,omitempty"` // including namespaces below it
+	Since      string     `json:"since,omitempty"`     // inclusive bound of the memory's time: RFC 3339, or a day
+	Until      string     `json:"until,omitempty"`     // likewise; a day includes all of it
 	Metadata   Conditions `json:"metadata,omitempty"`
 	Value      Conditions `json:"value,omitempty"`
 
-	// Reader is the session that asks. Conversation memories of other sessions do not pass, unless the filter names the
-	// category or a session. Nil: they pass.
+	// Reader is the session that asks. Conversation memories of other sessions do not match, unless the filter names the
+	// category or a session. If nil, they match.
 	Reader *string `json:"-"`
 
-	// What Check read.
-	From, To        *time.Time `json:"-"` // Since and Until; nil: no bound
+	// Set by Check.
+	From, To        *time.Time `json:"-"` // Since and Until; nil means no bound
 	path            string     // of Namespace
-	metadata, value condition  // nil: none
+	metadata, value condition  // nil if there are none
 }
 
-// Check refuses a filter that nothing can mean, as invalid with the field, and reads it.
+// Check parses the filter. It returns an invalid-argument error that names the field if the filter is invalid.
 func (f *Filter) Check() error {
 	if f.Category != "" {
 		if err := checkCategory("category", f.Category); err != nil {
@@ -78,12 +78,12 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// Passes tells whether a memory passes and is not expired.
+// Passes reports whether a memory matches and has not expired.
 func (f *Filter) Passes(r *Record, now time.Time) bool {
 	return f.matches(r.entry(), now) && f.saysOf(r)
 }
 
-// matches tells whether a memory passes as far as its entry in the index by time tells.
+// matches reports whether a memory may match, judging by its entry in the index by time.
 func (f *Filter) matches(e *entry, now time.Time) bool {
 	has := func(tag string) bool { return slices.Contains(e.Tags, tag) }
 	missing := func(tag string) bool { return !has(tag) }
@@ -101,13 +101,13 @@ func (f *Filter) matches(e *entry, now time.Time) bool {
 		(e.Expires == 0 || e.Expires > now.UnixMilli())
 }
 
-// ShowsConversation tells whether a conversation memory of a session passes as far as the reader goes.
+// ShowsConversation reports whether the reader may see a conversation memory of a session.
 func (f *Filter) ShowsConversation(session string) bool {
 	return f.Reader == nil || *f.Reader == session || f.SessionID != "" || f.Category == Conversation ||
 		slices.Contains(f.Categories, Conversation)
 }
 
-// saysOf tells whether a memory passes as far as only its record tells.
+// saysOf checks the conditions that need a memory's record.
 func (f *Filter) saysOf(r *Record) bool {
 	if f.metadata != nil {
 		object := make(map[string]any, len(r.Metadata))
@@ -125,8 +125,8 @@ func (f *Filter) saysOf(r *Record) bool {
 	return err == nil && f.value(v)
 }
 
-// OfCategories lists the categories that pass; nil where all do. What is asked for twice over, in category and in
-// categories, must be both; where nothing can be, none is a category that no memory has.
+// OfCategories returns the categories that match, or nil for all. Category and Categories must both match. If nothing
+// can match, it returns a category that no memory has.
 func (f *Filter) OfCategories() []string {
 	switch {
 	case f.Category == "":
@@ -137,24 +137,25 @@ func (f *Filter) OfCategories() []string {
 	return []string{""}
 }
 
-// NeedsRecord tells whether the filter asks for what neither the index by time nor that of words tells of a memory.
+// NeedsRecord reports whether the filter needs a memory's record, because neither the index by time nor the index of
+// words has the fields it checks.
 func (f *Filter) NeedsRecord() bool { return f.metadata != nil || f.value != nil }
 
-// Within tells whether a memory with that full name lies in the filter's namespace.
+// Within reports whether the memory with that full name is in the filter's namespace.
 func (f *Filter) Within(id string) bool { return ident.InNamespace(id, f.path) }
 
-// none tells whether the filter names nothing.
+// none reports whether the filter has no conditions.
 func (f *Filter) none() bool {
 	return f.empty() && !f.NeedsRecord() && f.From == nil && f.To == nil
 }
 
-// empty tells whether every memory of the right time passes, save those that are expired, as far as entries tell.
+// empty reports whether every unexpired memory within the time bounds matches, judging by entries.
 func (f *Filter) empty() bool {
 	return f.Category == "" && f.Source == "" && f.SessionID == "" && f.path == "" &&
 		len(f.Tags)+len(f.TagsAny)+len(f.TagsNot)+len(f.Categories) == 0
 }
 
-// named is the part of a project's memories by name that the filter's namespace leaves.
+// named returns the key ranges of a project's memories by name that are in the filter's namespace.
 func (f *Filter) named(pinc ident.Incarnation) []store.Range {
 	all := records.Memory.Under(pinc)
 	if f.path == "" {
@@ -164,17 +165,17 @@ func (f *Filter) named(pinc ident.Incarnation) []store.Range {
 		begin := all.From[:len(all.From):len(all.From)]
 		return store.Range{From: append(begin, f.path+from...), To: append(begin, f.path+to...)}
 	}
-	return []store.Range{part("!", `"`), part("/", "0")} // its own, then those of the namespaces below it
+	return []store.Range{part("!", `"`), part("/", "0")} // the namespace itself, then those below it
 }
 
-// within is the part of a project's index by time that the filter's times leave.
+// within returns the range of a project's index by time that is within the filter's bounds.
 func (f *Filter) within(pinc ident.Incarnation) store.Range {
 	rng := records.MemoryTime.Under(pinc)
 	if f.To != nil {
 		rng.From = records.MemoryTime.Key(pinc, records.TimeOf(max(0, f.To.UnixMilli())), "")
 	}
 	if f.From != nil && f.From.UnixMilli() > 0 {
-		// A time between two milliseconds leaves out the first of them.
+		// A time between two milliseconds excludes the first of them.
 		first := f.From.Add(time.Millisecond - 1).Truncate(time.Millisecond)
 		rng.To = records.MemoryTime.Key(pinc, first.Add(-time.Millisecond), "")
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// Conditions are those of LangGraph's BaseStore, on any JSON.
+// Conditions follow LangGraph's BaseStore, on any JSON.
 func TestConditions(t *testing.T) {
 	value := `{"n":5,"big":9007199254740993,"s":"b","yes":true,"none":null,"list":[1,"a"],"deep":{"city":"Oslo","zip":1}}`
 	k := enginetest.New(t)
@@ -65,7 +65,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Lists, the most recent and what words find are the same memories: those that a plain reading of the filter picks.
+// Lists, the most recent memories and the results of a search are the same memories: those that a simple implementation
+// of the filter selects.
 func TestFiltersPickTheSame(t *testing.T) {
 	k := enginetest.New(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -136,7 +137,7 @@ func TestFiltersPickTheSame(t *testing.T) {
 	}
 }
 
-// Forgetting by a filter leaves what does not pass, a dry run leaves everything, and both name the same memories.
+// Forgetting by a filter keeps what does not match. A dry run keeps everything. Both name the same memories.
 func TestForgetMatching(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 25 {
@@ -204,7 +205,7 @@ func TestForgetMatching(t *testing.T) {
 	}
 }
 
-// failing is a store that counts commits and refuses, once, the one that deletes a key with the text.
+// failing is a store that counts commits and fails, once, the one that deletes a key with the text.
 type failing struct {
 	store.Store
 	text    string
@@ -221,12 +222,12 @@ func (f *failing) Commit(ctx context.Context, tenant string, b store.Batch) erro
 	return f.Store.Commit(ctx, tenant, b)
 }
 
-// Forgetting by a filter takes few commits, each with its audit entry. Where the store fails on the way, the answer
-// counts what was forgotten before, and asking again forgets the rest.
+// Forgetting by a filter takes few commits, each with its audit entry. If the store fails partway, the response counts
+// what was forgotten before, and asking again forgets the rest.
 func TestForgetMatchingCounts(t *testing.T) {
 	db := &failing{Store: memstore.New()}
 	k := enginetest.Open(t, db)
-	k.Store = db.Store // which is verified
+	k.Store = db.Store // it is verified
 	const all = 150
 	for i := range all {
 		k.Remember(memory.Spec{Key: fmt.Sprintf("k%03d", i), Content: fmt.Sprint("word", i), Tags: []string{"bulk"}})
@@ -265,7 +266,7 @@ func TestForgetMatchingCounts(t *testing.T) {
 	k.Sound()
 }
 
-// Namespaces are listed once each, in pages of any size, as far as they lie at or below the one that is named.
+// Namespaces are listed once each, in pages of any size, if they are at or below the given one.
 func TestNamespacesAreListed(t *testing.T) {
 	k := enginetest.New(t)
 	r := rand.New(rand.NewPCG(3, 4))

@@ -13,31 +13,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Forgotten answers a request to forget. Forgotten is false where there was no such memory, or where it is only looked
-// at what would be forgotten.
+// Forgotten is the response to a request to forget. Forgotten is false if there was no such memory, or in a dry run.
 type Forgotten struct {
 	Key       string   `json:"key"`
 	Namespace []string `json:"namespace,omitempty"`
 	Forgotten bool     `json:"forgotten"`
 }
 
-// Forget removes a memory by its full name and its history in one commit, in which its documents in the index are marked
-// as dead and count for nothing. They are removed before Forget returns, or by the index's job where the store fails
-// then. Forgetting what is not there succeeds, and says so.
+// Forget deletes a memory by its full name, with its history, in one commit. The commit marks its documents in the
+// index as dead, so that they no longer count. They are removed before Forget returns, or by the index's job if the
+// store fails then. Forgetting a missing memory succeeds, and the response says so.
 func (svc *Service) Forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string) (
 	Forgotten, error,
 ) {
 	return svc.forgetOne(ctx, c, once, projectID, id, nil, Precondition{})
 }
 
-// ForgetIf is Forget with a precondition. It answers version_mismatch where the memory is not as expected.
+// ForgetIf is like Forget with a precondition. It returns version_mismatch if the memory is not as expected.
 func (svc *Service) ForgetIf(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	expected Precondition) (Forgotten, error) {
 	return svc.forgetOne(ctx, c, once, projectID, id, nil, expected)
 }
 
-// ForgetPassing is Forget for a memory that passes a filter; another is kept, as if it were not there. A damaged memory
-// is judged by its entry in the index by time; it is kept where only its record could tell.
+// ForgetPassing is like Forget for a memory that matches a filter. It keeps other memories, as if they did not exist.
+// It judges a damaged memory by its entry in the index by time, and keeps it if only its record could tell.
 func (svc *Service) ForgetPassing(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f Filter) (
 	Forgotten, error,
 ) {
@@ -47,13 +46,13 @@ func (svc *Service) ForgetPassing(ctx context.Context, c ident.Caller, once iden
 	return svc.forgetOne(ctx, c, once, projectID, id, &f, Precondition{})
 }
 
-// forgetOne removes a memory that passes the filter, where there is one, and its words from the index.
+// forgetOne deletes a memory that matches the filter, if there is one, and its words from the index.
 func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter,
 	expected Precondition) (Forgotten, error) {
-	var in *project.Record // where the memory was removed
+	var in *project.Record // set if the memory was deleted
 	room := svc.tallies.Reserve(c.Tenant)
 	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
-		in = nil // another try may find something else
+		in = nil // another attempt may find something else
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidFullName(id) {
 			return false, err
@@ -87,7 +86,7 @@ func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.On
 	return Forgotten{key, namespace, forgotten}, err
 }
 
-// remove collects the writes that remove a memory that passes the filter, if any, and tells whether it does.
+// remove adds the writes that delete a memory that matches the filter, and reports whether there is one.
 func (svc *Service) remove(t *records.Tx, pinc ident.Incarnation, id string, old *Record, f *Filter) (bool, error) {
 	switch {
 	case old.Damaged:
@@ -98,28 +97,28 @@ func (svc *Service) remove(t *records.Tx, pinc ident.Incarnation, id string, old
 	return true, svc.delete(t, pinc, old)
 }
 
-// The memories that one request forgets by a filter.
+// The limits of one request to forget by a filter.
 const (
 	defaultForget = 100
 	maxForget     = 1000
 )
 
-// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives.
+// forgetMargin is how long before its deadline a request stops forgetting memories, so that the response arrives.
 const forgetMargin = 2 * time.Second
 
-// forgetChunk is how many memories one commit forgets.
+// forgetChunk is the number of memories that one commit forgets.
 const forgetChunk = 64
 
-// ForgetMatching asks to forget all memories that pass a filter, which must name something.
+// ForgetMatching is a request to forget all memories that match a filter, which must have a condition.
 type ForgetMatching struct {
 	Filter
-	DryRun bool   `json:"dry_run,omitempty"` // only look at what would be forgotten
-	Limit  int    `json:"limit,omitempty"`   // 0: 100
+	DryRun bool   `json:"dry_run,omitempty"` // only report what would be forgotten
+	Limit  int    `json:"limit,omitempty"`   // 0 means 100
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// ForgottenMatching lists the memories that passed. Count is how many of them were forgotten: one that was changed
-// meanwhile, so that it passes no more, is kept. Where there are more, NextCursor goes on.
+// ForgottenMatching lists the memories that matched. Count is the number that was forgotten: a memory that changed in
+// the meantime and no longer matches is kept. If there are more, NextCursor continues.
 type ForgottenMatching struct {
 	Data       []Forgotten `json:"data"`
 	DryRun     bool        `json:"dry_run"`
@@ -128,10 +127,10 @@ type ForgottenMatching struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-// ForgetMatching forgets the memories that pass a filter, in commits of at most forgetChunk memories, each of which has
-// an audit entry with its count. A memory is forgotten only if it still passes in that commit. Recall finds none of them
-// from then on; the index's job removes their words. It answers required where the filter names nothing, and the codes
-// of List.
+// ForgetMatching forgets the memories that match a filter, in commits of at most forgetChunk memories, each with an
+// audit entry that has its count. A memory is forgotten only if it still matches in that commit. Recall finds none of
+// them from then on, and the index's job removes their words. It returns required if the filter has no conditions, and
+// the errors of List.
 func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectID string, in ForgetMatching) (
 	out ForgottenMatching, err error,
 ) {
@@ -165,7 +164,7 @@ func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectI
 			gone, err = svc.forgetSome(ctx, c, projectID, some, &in.Filter)
 		}
 		if err != nil && out.Count > 0 {
-			out.HasMore, out.NextCursor = true, nil // what was forgotten is told; asking again tells of the error
+			out.HasMore, out.NextCursor = true, nil // the response reports what was forgotten; asking again returns the error
 			return out, nil
 		}
 		if err != nil {
@@ -181,7 +180,7 @@ func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectI
 	return out, nil
 }
 
-// forgetSome forgets those of some memories that still pass the filter, in one commit with its audit entry, and tells
+// forgetSome forgets those of some memories that still match the filter, in one commit with its audit entry. It reports
 // which they were.
 func (svc *Service) forgetSome(ctx context.Context, c ident.Caller, projectID string, some []Memory, f *Filter) (
 	gone []bool, err error,
@@ -192,7 +191,7 @@ func (svc *Service) forgetSome(ctx context.Context, c ident.Caller, projectID st
 	}
 	room := svc.tallies.Reserve(c.Tenant)
 	_, err = records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
-		gone = make([]bool, len(some)) // another try may find something else
+		gone = make([]bool, len(some)) // another attempt may find something else
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {
 			return struct{}{}, err

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// How much of a memory's earlier versions is kept. The version before is always kept.
+// Limits of a memory's kept earlier versions. The previous version is always kept.
 const (
 	maxVersions     = 20
-	maxVersionBytes = 2 << 20 // of what they say
+	maxVersionBytes = 2 << 20 // of content, value and metadata
 )
 
 // Version is an earlier version of a memory, with who overwrote it and when.
@@ -29,19 +29,19 @@ type replacement struct {
 	Agent string    `json:"agent"`
 }
 
-// keptVersion names an earlier version whose record is kept.
+// keptVersion identifies an earlier version whose record is kept.
 type keptVersion struct {
 	Version int `json:"version"`
-	Bytes   int `json:"bytes"` // of what it says
+	Bytes   int `json:"bytes"` // of content, value and metadata
 }
 
-// record is the key of the version's record.
+// record returns the key of the version's record.
 func (v keptVersion) record(pinc ident.Incarnation, key string) []byte {
 	return records.MemoryVersion.Key(pinc, key, uint32(v.Version))
 }
 
-// History pages through the earlier versions of a memory, the newest first. It answers not_found where there is no such
-// memory, memory_damaged where it cannot be read, and invalid_cursor or out_of_range for a page that cannot be meant.
+// History returns a page of the earlier versions of a memory, newest first. It returns not_found if there is no such
+// memory, memory_damaged if it cannot be read, and invalid_cursor or out_of_range for an invalid page.
 func (svc *Service) History(ctx context.Context, c ident.Caller, projectID, key string, page records.Page) (
 	records.List[Version], error,
 ) {
@@ -74,7 +74,7 @@ func (svc *Service) History(ctx context.Context, c ident.Caller, projectID, key 
 	return out, err
 }
 
-// versions reads some of a memory's earlier versions. One that went meanwhile is left out.
+// versions reads some of a memory's earlier versions. It leaves out those that were deleted in the meantime.
 func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Incarnation, rec *Record,
 	asked []keptVersion) ([]Version, error) {
 	out := []Version{}
@@ -101,7 +101,7 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 	return out, nil
 }
 
-// succeed makes the record the version after old, which goes to the history.
+// succeed makes the record the next version after old, and moves old to the history.
 func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) error {
 	r.Version, r.CreatedAt, r.Incarnation = old.Version+1+old.Skip, old.CreatedAt, old.Incarnation
 	r.History = append(slices.Clip(old.History), keptVersion{Version: old.Version, Bytes: old.size()})
@@ -122,7 +122,7 @@ func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) err
 	return err
 }
 
-// deleteHistory collects the writes that remove a memory's earlier versions. Of no memory there are none.
+// deleteHistory adds the writes that delete a memory's earlier versions, if any.
 func (r *Record) deleteHistory(t *records.Tx, pinc ident.Incarnation) {
 	if r == nil {
 		return

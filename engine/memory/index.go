@@ -12,13 +12,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// How many memories are indexed again in one commit, and about how many bytes of the index that may write.
+// How many memories are reindexed in one commit, and about how many bytes of index that may write.
 const (
 	reindexChunk = 64
 	reindexBytes = 2 << 20
 )
 
-// document is the memory as the index has it, but for its place and its words.
+// document returns the memory as the index stores it, without its place and its words.
 func (r *Record) document() rank.Document {
 	d := rank.Document{ID: r.ID(), Category: RankCategories[r.Category], Session: r.session(), Group: r.Source,
 		Tags: r.Tags, Importance: r.Importance, Created: r.Time()}
@@ -28,15 +28,15 @@ func (r *Record) document() rank.Document {
 	return d
 }
 
-// analyse makes the documents of a memory.
+// analyse returns the documents of a memory.
 func (svc *Service) analyse(rec *Record) index.Analysed {
 	return svc.index.Analyse(rec.document(), rec.Content, rec.valueText())
 }
 
-// searchedValue is how many bytes of a value's text are searched.
+// searchedValue is how many bytes of a value's text are indexed.
 const searchedValue = 4 << 10
 
-// valueText is what of a memory's value is searched: its names, texts and numbers.
+// valueText returns the searchable text of a memory's value: its names, strings and numbers.
 func (r *Record) valueText() string {
 	if len(r.Value) == 0 {
 		return ""
@@ -48,12 +48,12 @@ func (r *Record) valueText() string {
 	return text
 }
 
-// Text is what of a memory is searched.
+// Text returns the searchable text of a memory.
 func (r *Record) Text() string { return strings.TrimSuffix(r.Content+"\n"+r.valueText(), "\n") }
 
-// Index indexes some of a project's memories again after its index was dropped: an index.Source. Those of the
-// earliest time come first, because in a session they stand in that order. One that is damaged is left out, and
-// one that was changed since the index was dropped is there already.
+// Index reindexes some of a project's memories after its index was dropped. It is an index.Source. It starts with the
+// earliest, because memories of a session are indexed in that order. It skips damaged memories, and those that changed
+// since the index was dropped, because these are already indexed.
 func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarnation, after string) (
 	next string, err error,
 ) {

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// What one page of a list may cost. A page that ends early says has_more.
+// The limits of one page of a list. A page that ends early says has_more.
 const (
 	maxScan      = 5_000   // entries or records read
 	scanChunk    = 1_000   // entries in one read
-	recordChunk  = 32      // records in one read; each may have more than a mebibyte
+	recordChunk  = 32      // records in one read; each may be larger than 1 MiB
 	maxPageBytes = 8 << 20 // of memories
-	// recordsAtOnce is how many memories a filter that asks records reads together.
+	// recordsAtOnce is how many memories are read together for a filter that needs records.
 	recordsAtOnce = 64
 )
 
@@ -28,14 +28,14 @@ const (
 type Order string
 
 const (
-	// ByKey orders by namespace and key. No write moves a memory, so paging neither skips nor repeats one.
+	// ByKey orders by namespace and key. Writes do not change the order, so paging neither skips nor repeats a memory.
 	ByKey Order = "key"
-	// Recent orders by Memory.Time, the latest first. Memories that were changed while a client paged follow the oldest
-	// one, so that paging skips none; it may repeat them.
+	// Recent orders by Memory.Time, latest first. Memories that changed during paging follow the oldest one, so paging
+	// skips none but may repeat them.
 	Recent Order = "recent"
 )
 
-// ParseOrder reads an order; empty is ByKey. It answers invalid_value.
+// ParseOrder parses an order; "" is ByKey. It returns invalid_value for any other text.
 func ParseOrder(s string) (Order, error) {
 	switch o := Order(s); o {
 	case "":
@@ -46,8 +46,8 @@ func ParseOrder(s string) (Order, error) {
 	return "", fault.InvalidField("order", "invalid_value", "must be key or recent")
 }
 
-// List pages through a project's memories that pass a filter. It answers the field that is invalid, and not_found where
-// there is no such project.
+// List returns a page of a project's memories that match a filter. It returns an error that names an invalid field, or
+// not_found if there is no such project.
 func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, order Order,
 	page records.Page) (records.List[Memory], error) {
 	l := listing{svc: svc, ctx: ctx, tenant: c.Tenant, f: &f, now: svc.db.Now(), entries: maxScan, bytes: maxPageBytes,
@@ -73,7 +73,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return l.out, l.recent(place)
 }
 
-// list names the list of the filter's memories for its cursors. The filter's times are left out: a tool that says "2
+// list identifies the list of the filter's memories in its cursors. It excludes the filter's times: a tool that says "2
 // hours ago" means another time with each page.
 func (f *Filter) list(pinc ident.Incarnation, order Order) ([][]byte, error) {
 	same := *f
@@ -82,7 +82,7 @@ func (f *Filter) list(pinc ident.Incarnation, order Order) ([][]byte, error) {
 	return [][]byte{[]byte("memories"), pinc[:], []byte(order), said}, err
 }
 
-// listing is one page being made.
+// listing is a page under construction.
 type listing struct {
 	svc     *Service
 	ctx     context.Context
@@ -91,17 +91,18 @@ type listing struct {
 	f       *Filter
 	now     time.Time
 	limit   int
-	list    [][]byte // names the list
+	list    [][]byte // identifies the list
 	out     records.List[Memory]
 
-	// What the page may still cost.
+	// What the page may still use.
 	entries, bytes int
 }
 
-// full tells whether the page takes no more memories.
+// full reports whether the page accepts no more memories.
 func (l *listing) full() bool { return len(l.out.Data) == l.limit || l.entries <= 0 || l.bytes <= 0 }
 
-// take tells whether there is room for a memory of so many bytes, and takes it. The first may have any length.
+// take reserves space for a memory of size bytes and reports whether there was enough. The first memory may have any
+// size.
 func (l *listing) take(size int) bool {
 	if l.bytes < maxPageBytes && size > l.bytes {
 		l.bytes = 0
@@ -111,7 +112,7 @@ func (l *listing) take(size int) bool {
 	return true
 }
 
-// end says that the list goes on behind a place.
+// end sets the cursor to continue after a place.
 func (l *listing) end(place []byte) {
 	l.out.HasMore, l.out.NextCursor = true, records.Cursor(place, l.list...)
 }
@@ -151,7 +152,7 @@ func (l *listing) byKey(place []byte) error {
 	return nil
 }
 
-// add adds the memory of a stored record if it passes the filter. A damaged one is judged by its entry in the index by
+// add adds the memory of a stored record if it matches the filter. It judges a damaged one by its entry in the index by
 // time.
 func (l *listing) add(it store.Item) error {
 	_, id, _ := records.Memory.Split(it.Key)
@@ -172,8 +173,8 @@ func (l *listing) add(it store.Item) error {
 	return nil
 }
 
-// entryNamed finds the whole entry of a memory in the index by time; nil where there is none. It reads the index, so it
-// is for memories whose record is damaged.
+// entryNamed returns a memory's intact entry in the index by time, or nil if there is none. It scans the index, so it
+// is only for memories whose record is damaged.
 func (svc *Service) entryNamed(ctx context.Context, tenant string, pinc ident.Incarnation, id string) (*entry, error) {
 	for it, err := range svc.db.Scan(ctx, tenant, records.MemoryTime.Under(pinc)) {
 		if err != nil {
@@ -186,12 +187,13 @@ func (svc *Service) entryNamed(ctx context.Context, tenant string, pinc ident.In
 	return nil, nil
 }
 
-// recentHead is what a place in the order Recent begins with: which walk it is in, and when the first page was made.
+// recentHead is the size of the beginning of a place in the order Recent: the walk it is in, and the time of the first
+// page.
 const recentHead = 1 + 8
 
-// recent makes a page in the order of time: a first walk from the latest memory to the oldest, and a second from the
-// oldest to the latest through what was changed since the first page was made. Whatever is changed again meanwhile
-// moves ahead of the second walk.
+// recent makes a page in the order of time. A first walk goes from the latest memory to the oldest, and a second from
+// the oldest to the latest through the memories that changed since the first page was made. Memories that change again
+// in the meantime move ahead of the second walk.
 func (l *listing) recent(place []byte) error {
 	w := walk{since: l.now}
 	if place != nil {
@@ -218,12 +220,12 @@ func (l *listing) recent(place []byte) error {
 
 // walk is a walk through the index by time.
 type walk struct {
-	again  bool      // the second: the oldest first, and only what was changed since
+	again  bool      // the second walk: oldest first, and only what changed since
 	since  time.Time // when the first page was made
-	behind []byte    // the place behind which it goes on; nil: the beginning
+	behind []byte    // the place to continue after; nil means the beginning
 }
 
-// place is the place for a cursor.
+// place returns the place for a cursor.
 func (w walk) place() []byte {
 	head := binary.BigEndian.AppendUint64([]byte{0}, uint64(w.since.UnixMilli()))
 	if w.again {
@@ -232,7 +234,7 @@ func (w walk) place() []byte {
 	return append(head, w.behind...)
 }
 
-// walk goes on with a walk, and tells whether it came to its end within the page.
+// walk continues a walk, and reports whether it reached its end within the page.
 func (l *listing) walk(w walk) (done bool, err error) {
 	prefix := records.MemoryTime.Under(l.project.Incarnation).From
 	rng := l.f.within(l.project.Incarnation)
@@ -271,8 +273,7 @@ func (l *listing) walk(w walk) (done bool, err error) {
 	}
 }
 
-// show adds the memories of some entries that pass the filter, until the page has as many as it may, and tells how many
-// entries it took.
+// show adds the memories of matching entries, until the page is full, and returns how many entries it used.
 func (l *listing) show(found []entry, w walk) (taken int, err error) {
 	keys := make([]string, len(found))
 	for i := range found {
@@ -291,22 +292,22 @@ func (l *listing) show(found []entry, w walk) (taken int, err error) {
 		case rec.Damaged && !l.f.NeedsRecord() && !w.again:
 			l.out.Data = append(l.out.Data, found[i].damaged())
 		case rec.Damaged, w.again && !rec.UpdatedAt.After(w.since):
-		case l.f.Passes(rec, l.now): // else it changed meanwhile
+		case l.f.Passes(rec, l.now): // otherwise it changed in the meantime
 			l.out.Data = append(l.out.Data, rec.Memory)
 		}
 	}
 	return len(found), nil
 }
 
-// scan finds entries that match in a part of the index by time. Where there are more that may match, last is the key of
-// the last entry looked at; nil where none was. A damaged entry is left out: its memory can still be read, found by
-// words, stored anew and forgotten.
+// scan finds entries that match in a part of the index by time. If there may be more, last is the key of the last entry
+// examined, or nil if none was. It skips damaged entries: their memories can still be read, found by words, overwritten
+// and forgotten.
 func (l *listing) scan(rng store.Range, w walk) (found []entry, last []byte, more bool, err error) {
 	if bytes.Compare(rng.From, rng.To) >= 0 {
 		return nil, nil, false, nil
 	}
 	limit := l.limit - len(l.out.Data)
-	if l.f.NeedsRecord() || w.again { // which may leave out most of what the entries let through
+	if l.f.NeedsRecord() || w.again { // the filter may reject most of what the entries let through
 		limit = max(limit, recordsAtOnce)
 	}
 	rng.Limit = scanChunk

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// counted is a store that counts the records that ranges answer.
+// counted is a store that counts the records returned by range reads.
 type counted struct {
 	store.Store
 	records atomic.Int64
@@ -29,7 +29,7 @@ func (c *counted) Read(ctx context.Context, tenant string, q store.Query) (store
 	return r, err
 }
 
-// One page looks at no more of a project than it may, and says that there is more; following pages get to the end.
+// One page reads no more of a project than it may, and says that there is more. The following pages reach the end.
 func TestMemoryPagesAreBounded(t *testing.T) {
 	raw := &counted{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -58,7 +58,7 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 	}
 }
 
-// One page answers no more content than it may, however many memories it is asked for.
+// One page returns no more content than it may, however many memories are requested.
 func TestMemoryPagesAreBoundedInBytes(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 20 {

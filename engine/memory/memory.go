@@ -1,11 +1,10 @@
-// Package memory keeps long-term memories: facts, daily notes and context of conversations, each under a key, with what
-// it was before. A reader finds here what clients do with one memory, in spec.go what a memory may say, in record.go
-// how it is stored, and in list.go, filter.go and entry.go how many are found by time.
+// Package memory keeps long-term memories: facts, daily notes and context of conversations, each under a key, with its
+// earlier versions. This file has the operations on one memory, spec.go its fields and limits, record.go how it is
+// stored, and list.go, filter.go and entry.go how memories are listed and found by time.
 //
-// The hard idea is that a memory is several records which must never disagree: the memory itself, its earlier versions,
-// an entry in the index by time, one in the expiry index, and its documents in the index that recall searches. One
-// commit writes all of them. The record of the memory is what that commit expects unchanged, so the others need no
-// precondition.
+// A memory is several records which must always agree: the memory itself, its earlier versions, an entry in the index
+// by time, one in the expiry index, and its documents in the index that recall searches. One commit writes all of them.
+// The commit expects the record of the memory unchanged, so the others need no precondition.
 package memory
 
 import (
@@ -21,26 +20,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service keeps the memories of all projects. Safe for concurrent use.
+// Service keeps the memories of all projects. It is safe for concurrent use.
 type Service struct {
 	db       *records.DB
 	projects *project.Service
 	index    *index.Service
 	quota    Quota
-	tallies  *records.Tallies // nil: no quota
+	tallies  *records.Tallies // nil if there is no quota
 }
 
-// New makes the room. The quota bounds what each tenant may keep.
+// New returns a Service. The quota limits what each tenant may store.
 func New(db *records.DB, projects *project.Service, documents *index.Service, q Quota) *Service {
 	svc := &Service{db: db, projects: projects, index: documents, quota: q}
 	svc.tallies = svc.newTallies()
 	return svc
 }
 
-// Memory is one thing remembered, as of one version. KeyID and Agent say who wrote that version.
+// Memory is one version of a memory. KeyID and Agent say who wrote that version.
 type Memory struct {
 	Key string `json:"key"`
-	// Namespace is a tuple of names, outermost first. A key means another memory in each namespace.
+	// Namespace is a tuple of names, outermost first. The same key names different memories in different namespaces.
 	Namespace  []string   `json:"namespace,omitempty"`
 	Content    string     `json:"content"`
 	Category   string     `json:"category"`
@@ -49,23 +48,23 @@ type Memory struct {
 	SessionID  *string    `json:"session_id"`
 	Importance float64    `json:"importance"` // 0 to 1
 	ExpiresAt  *time.Time `json:"expires_at"`
-	OccurredAt *time.Time `json:"occurred_at,omitempty"` // when what the memory says happened; nil: not known
-	// Metadata is what programs filter by: texts, numbers and truth values. Value is any JSON that they keep.
+	OccurredAt *time.Time `json:"occurred_at,omitempty"` // when the content happened; nil if unknown
+	// Metadata are strings, numbers and booleans that programs filter by. Value is any JSON that they store.
 	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value     json.RawMessage            `json:"value,omitempty"`
 	Version   int                        `json:"version"`    // counts from 1
 	CreatedAt time.Time                  `json:"created_at"` // of the first version
-	UpdatedAt time.Time                  `json:"updated_at"` // of this one
+	UpdatedAt time.Time                  `json:"updated_at"` // of this version
 	KeyID     string                     `json:"key_id"`
 	Agent     string                     `json:"agent"`
-	// ETag names this version for If-Match and If-None-Match; empty for earlier versions and damaged memories. It is not
-	// stored.
+	// ETag identifies this version for If-Match and If-None-Match. It is empty for earlier versions and damaged memories,
+	// and not stored.
 	ETag string `json:"etag,omitempty"`
-	// Damaged says that the stored bytes fail their checksum: the content is lost.
+	// Damaged says that the checksum of the stored bytes is wrong: the content is lost.
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// Damaged is the code of the error that a memory cannot be read.
+// Damaged is the error code for a memory that cannot be read.
 const Damaged = "memory_damaged"
 
 func errDamaged(key string) error {
@@ -78,12 +77,12 @@ func isDamaged(err error) bool {
 	return ok && known.Code == Damaged
 }
 
-// stored is the answer to Store as it is kept for an idempotent request. It holds nothing that the client said, because
-// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same, for as long
-// as the memory is there.
+// stored is the response to Store as kept for an idempotent request. It contains nothing that the client sent, because
+// forgotten content must not remain anywhere. The rest of the response is taken from the request, which is the same, as
+// long as the memory exists.
 type stored struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
-	Made        string            `json:"made,omitempty"` // the key, where the client named none
+	Made        string            `json:"made,omitempty"` // the generated key, if the client gave none
 	Created     bool              `json:"created,omitempty"`
 	Version     int               `json:"version"`
 	CreatedAt   time.Time         `json:"created_at"`
@@ -92,18 +91,18 @@ type stored struct {
 	Changed     []string          `json:"changed,omitempty"` // names of fields
 }
 
-// Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
-// codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
-// cannot be read, not_found where the key does not reach the project, and memory_forgotten where the same request
-// stored a memory before that is gone now.
+// Store stores a memory. It replaces the memory with the same key, and moves that to the history. It returns the errors
+// of Spec, quota_exceeded if the tenant may store no more, memory_damaged if the memory stored under the key cannot be
+// read, not_found if the caller may not use the project, and memory_forgotten if the same request earlier stored a
+// memory that no longer exists.
 func (svc *Service) Store(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
 	return svc.StoreIf(ctx, c, once, projectID, spec, Precondition{})
 }
 
-// StoreIf is Store with a precondition. It answers version_mismatch where the memory is not as expected, and required
-// where a memory without a key is to match something.
+// StoreIf is like Store with a precondition. It returns version_mismatch if the memory is not as expected, and required
+// if a memory without a key is to match something.
 func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec,
 	expected Precondition) (m Memory, created bool, err error) {
 	if spec.Key == "" && len(expected.Match) > 0 {
@@ -134,8 +133,8 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 	return m, out.Created, nil
 }
 
-// stillThere answers memory_forgotten where the memory that an idempotent request stored was forgotten or has expired
-// since. Answering that it is stored would be wrong, and would show its text after it was forgotten.
+// stillThere returns memory_forgotten if the memory that an idempotent request stored has been forgotten or has expired
+// since. Reporting it as stored would be wrong, and would show its text after it was forgotten.
 func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, key string, out stored) error {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	switch {
@@ -151,7 +150,7 @@ func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, k
 			"use another Idempotency-Key", key)
 }
 
-// store collects the writes that make the spec its key's next version.
+// store adds the writes that make the spec the next version of its key.
 func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, expected *Precondition,
 	room *records.Reservation) (out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
@@ -176,8 +175,8 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 	return out, err
 }
 
-// storeOver collects the writes that put a record over old, which is nil where its name is free. Goes, where it is not
-// nil, is a memory that the same commit removes.
+// storeOver adds the writes that replace old by a record. old is nil if there is no memory with its name. goes, if not
+// nil, is a memory that the same commit deletes.
 func (svc *Service) storeOver(t *records.Tx, p *project.Record, spec *Spec, rec, old, goes *Record,
 	room *records.Reservation) (out stored, err error) {
 	rec.Version, rec.CreatedAt, rec.UpdatedAt = 1, t.Now, t.Now
@@ -200,8 +199,8 @@ func (svc *Service) storeOver(t *records.Tx, p *project.Record, spec *Spec, rec,
 	return out, svc.put(t, p.Incarnation, rec, old)
 }
 
-// expiry is when a memory that is stored now expires; nil for never. A later change of the project's setting moves no
-// memory that is stored already.
+// expiry returns when a memory that is stored now expires, or nil for never. A later change of the project's setting
+// does not affect stored memories.
 func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.Time, error) {
 	if spec.ExpiresAt != nil {
 		at := records.ToTheMillisecond(*spec.ExpiresAt)
@@ -222,10 +221,11 @@ func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.
 	return &at, nil
 }
 
-// ID is the full name of a memory, by which it is found: the key itself where there is no namespace.
+// ID returns the full name of a memory, which identifies it. Without a namespace it is the key.
 func ID(namespace []string, key string) string { return ident.FullName(namespace, key) }
 
-// Get answers a memory by its full name. It answers not_found where there is none, and memory_damaged where it cannot be read.
+// Get returns a memory by its full name. It returns not_found if there is none, and memory_damaged if it cannot be
+// read.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, key string) (Memory, error) {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	if err != nil {
@@ -234,7 +234,7 @@ func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, key stri
 	return rec.Memory, nil
 }
 
-// live reads a memory that must be there, with its project.
+// live reads a memory that must exist, with its project.
 func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Record, error,
 ) {
@@ -258,7 +258,7 @@ func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id stri
 	return nil, nil, err
 }
 
-// settle removes the words of memories that are gone from a project's index, also of those that were overwritten before.
+// settle removes the words of deleted memories from a project's index, including those of overwritten versions.
 func (svc *Service) settle(ctx context.Context, tenant string, pinc ident.Incarnation) {
 	if _, err := svc.index.Settle(ctx, tenant, index.Memories(pinc)); err != nil {
 		svc.db.Log.Warn("words of a memory that is gone are still indexed; the index's job removes them", "tenant", tenant,
@@ -266,8 +266,8 @@ func (svc *Service) settle(ctx context.Context, tenant string, pinc ident.Incarn
 	}
 }
 
-// Expire removes a memory that is past its time, whole and in one commit, with the entry of the expiry index that named
-// it. Due is the key of that entry.
+// Expire deletes an expired memory, completely and in one commit, with its entry in the expiry index. due is the key of
+// that entry.
 func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
 	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
 	expire := func(t *records.Tx) (struct{}, error) {

@@ -23,15 +23,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// secretSpec is a memory whose every part bears the word.
+// secretSpec returns a memory in which every field contains the word.
 func secretSpec(key, word string) memory.Spec {
 	return memory.Spec{Key: key + word, Content: "the " + word + " is here", Tags: []string{word, "other"},
 		Source: word, Category: "daily", SessionID: word, Value: json.RawMessage(`["` + word + `"]`),
 		Metadata: map[string]json.RawMessage{word: json.RawMessage(`"` + word + `"`)}}
 }
 
-// Once a memory is forgotten or expired, or its project deleted, no record holds a word of it, nor of what it was
-// before, nor what an idempotent request was answered.
+// Once a memory is forgotten or expired, or its project deleted, no record contains a word of it or of its earlier
+// versions, or of a response to an idempotent request.
 func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 	const word = "zanzibar"
 	for name, end := range map[string]func(k *enginetest.Kit){
@@ -53,7 +53,7 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := enginetest.New(t)
 			k.Remember(memory.Spec{Key: "kept", Content: "something else"})
-			// The index may keep the others' words in another shape, and counts.
+			// The index may store the others' words differently, and counts.
 			records := func() (n int) {
 				for _, it := range k.Everything(ident.DefaultTenant) {
 					if it.Key[0] != 'v' && !bytes.HasPrefix(it.Key, []byte("j\x00f")) {
@@ -85,7 +85,7 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 			if k.Holds(ident.DefaultTenant, word) {
 				t.Error("the store still holds the word")
 			}
-			k.Advance(25 * time.Hour) // what idempotent requests leave goes after a day
+			k.Advance(25 * time.Hour) // records of idempotent requests are deleted after a day
 			k.Drain()
 			if after := records(); name != "project" && after != before {
 				t.Errorf("%d records are left, before there were %d", after, before)
@@ -94,7 +94,7 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 	}
 }
 
-// What a memory said before it was overwritten is found in its history only, and goes out of it in the end.
+// The content of an overwritten version is found only in the history, and eventually leaves it.
 func TestHistoryIsBounded(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 30 {
@@ -114,7 +114,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// words is a text of so many bytes whose words are all different.
+// words returns a text of so many bytes whose words are all different.
 func words(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len()+8 < bytes; i++ {
@@ -134,7 +134,7 @@ func TestMemoryLimits(t *testing.T) {
 	text := func(s string) memory.Spec { return memory.Spec{Key: "k", Content: s} }
 	for name, test := range map[string]struct {
 		spec memory.Spec
-		code string // of the refusal
+		code string // of the error
 	}{
 		"plain":               {text("x"), ""},
 		"emoji":               {text("👩‍👩‍👧‍👦"), ""},
@@ -193,8 +193,8 @@ func TestMemoryLimits(t *testing.T) {
 	}
 }
 
-// A daily memory lives as long as the setting says when it is stored; past its time it is nowhere seen, swept or not,
-// and storing its key again is a new memory.
+// A daily memory lives as long as the setting says when it is stored. Once expired it is not visible, swept or not, and
+// storing its key again makes a new memory.
 func TestDailyMemoriesExpire(t *testing.T) {
 	k := enginetest.New(t)
 	set := func(days int) {
@@ -231,8 +231,8 @@ func TestDailyMemoriesExpire(t *testing.T) {
 	}
 }
 
-// The same request again gets the first answer while the memory is there, and nothing it said is kept for that. Once
-// the memory is gone the answer says so, whatever is stored under its key now.
+// Repeating a request returns the first response while the memory exists, and nothing the client sent is kept for that.
+// Once the memory is gone the response says so, whatever is stored under its key now.
 func TestMemoriesAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
 	once := ident.Once{Key: "once", Body: [32]byte{1}}
@@ -271,7 +271,7 @@ func TestMemoriesAreIdempotent(t *testing.T) {
 	}
 }
 
-// Writers of one key take turns: each gets a version of its own, and none is lost.
+// Writers of one key take turns: each makes a new version, and none is lost.
 func TestConcurrentStores(t *testing.T) {
 	k := enginetest.New(t)
 	var group sync.WaitGroup
@@ -299,7 +299,7 @@ func TestConcurrentStores(t *testing.T) {
 	}
 }
 
-// On a full disk nothing of a memory is stored, what was there stays, and forgetting goes on.
+// On a full disk nothing of a memory is stored, existing memories stay, and forgetting still works.
 func TestMemoriesOnAFullDisk(t *testing.T) {
 	disk := &enginetest.FullDisk{Store: memstore.New()}
 	k := enginetest.Open(t, disk)
@@ -322,8 +322,7 @@ func TestMemoriesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Whatever stores, forgets, expires and deletes projects at the same time: in the end nothing is left that nobody
-// knows of.
+// After concurrent stores, forgets, expiries and project deletions, no unreferenced records remain.
 func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 	k := enginetest.New(t)
 	k.Drain()
@@ -379,7 +378,7 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 		t.Errorf("%d memories are left", len(got))
 	}
 	left := slices.DeleteFunc(k.Everything(ident.DefaultTenant), func(it store.Item) bool {
-		// An index keeps its counts, its job, and which languages it has seen.
+		// An index keeps its counts, its job, and the languages it has seen.
 		return len(it.Key) > 11 && it.Key[0] == 'v' && strings.IndexByte("lsw", it.Key[11]) >= 0 ||
 			strings.HasPrefix(string(it.Key), "j\x00f")
 	})

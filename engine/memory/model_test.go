@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// remembered is what the model knows of a key: its versions, oldest first.
+// remembered is what the model knows about a key: its versions, oldest first.
 type remembered []memory.Memory
 
 func (r remembered) now() memory.Memory { return r[len(r)-1] }
@@ -29,7 +29,7 @@ type world struct {
 	tags map[string]bool // the key and ETag of every version so far
 }
 
-// expire drops what is past its time.
+// expire deletes expired memories.
 func (w *world) expire() {
 	for key, versions := range w.keys {
 		if at := versions.now().ExpiresAt; at != nil && !at.After(w.k.Clock()) {
@@ -194,8 +194,7 @@ func (w *world) checkHistory(key string, versions remembered) {
 	}
 }
 
-// Whatever is stored, overwritten, forgotten and expired, in whatever order and across restarts, memories are what a
-// map says.
+// Whatever is stored, overwritten, forgotten and expired, in any order and across restarts, memories behave like a map.
 func TestMemoriesAreAMap(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Namespace is one in which there are memories.
+// Namespace is a namespace that contains memories.
 type Namespace struct {
 	Namespace []string `json:"namespace"`
 }
 
-// Namespaces pages through the namespaces at and below one that have memories of their own, each before those below
-// it. One is listed until its last memory is forgotten, or removed after it expired. That without parts is not listed.
-// It reads one key for each namespace, however many memories there are.
+// Namespaces returns a page of the namespaces at and below a given one that directly contain memories, each before
+// those below it. A namespace is listed until its last memory is forgotten, or deleted after it expired. The namespace
+// without parts is not listed. Namespaces reads one key per namespace, however many memories there are.
 func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID string, below []string,
 	page records.Page) (records.List[Namespace], error) {
 	out := records.List[Namespace]{Data: []Namespace{}}
@@ -33,15 +33,15 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 		return out, err
 	}
 	all := records.Memory.Under(p.Incarnation)
-	// Names are read from their beginning on: the namespace's path, "!" or "/", and the rest.
+	// Keys consist of the namespace's path, "!" or "/", and the rest.
 	from := func(name string) []byte { return append(all.From[:len(all.From):len(all.From)], name...) }
 	rng := all
 	rng.From, rng.To = from(path+"!"), from(path+"0")
-	if path == "" { // "0" comes right behind "/"
+	if path == "" { // "0" is the byte after "/"
 		rng.From = from("/")
 	}
 	if len(after) > 0 {
-		rng.From = from(string(after) + `"`) // behind "!"
+		rng.From = from(string(after) + `"`) // after "!"
 	}
 	for {
 		it, err := svc.db.FirstKey(ctx, c.Tenant, rng)
@@ -53,7 +53,7 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 		at, _, _ := strings.Cut(id, "!")
 		rng.From = from(at + `"`)
 		if !ident.InNamespace(id, path) {
-			continue // it begins alike, as /users-of does /users
+			continue // it only has the same prefix, like /users-of and /users
 		}
 		if len(out.Data) == limit {
 			last := ident.NamespacePath(out.Data[limit-1].Namespace)

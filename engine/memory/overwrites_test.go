@@ -19,8 +19,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// losing is a store that counts the changes of memories that lost to another writer, and not to the job that moves
-// documents into blocks and out of them.
+// losing is a store that counts the changes of memories that lost to another writer, but not those of the job that
+// moves documents into blocks and out of them.
 type losing struct {
 	store.Store
 	lost atomic.Int64
@@ -40,8 +40,8 @@ func (c *losing) Commit(ctx context.Context, tenant string, b store.Batch) error
 	return err
 }
 
-// TestCampaignOverwrites: eight writers that overwrite and forget memories which are in blocks, beside the job that
-// puts them there and takes them out, all succeed, and none of them loses to another.
+// TestCampaignOverwrites: eight writers overwrite and forget memories in blocks, while the job moves them into blocks
+// and out of them. All succeed, and none loses to another.
 func TestCampaignOverwrites(t *testing.T) {
 	seed, each, keys := campaign.Seed(t), campaign.Size(60, 3000), 200
 	raw := &losing{Store: memstore.New()}
@@ -64,7 +64,7 @@ func TestCampaignOverwrites(t *testing.T) {
 		writers.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(w)))
 			for n := range each {
-				// Each key has one writer: two changes of one memory do meet.
+				// Each key has one writer, because two changes of the same memory do conflict.
 				key := fmt.Sprint("k", w+8*random.IntN(keys/8))
 				_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 					memory.Spec{Key: key, Content: fmt.Sprintf("common words, writer %d time %d", w, n)})

@@ -30,33 +30,33 @@ type Changes struct {
 	Value      json.RawMessage            `json:"value"`
 }
 
-// Patch is a JSON merge patch (RFC 7396) of a memory, by the names of Changes: what it does not name stays, and null
-// clears a field that may be empty.
+// Patch is a JSON merge patch (RFC 7396) of a memory, with the names of Changes. Fields that it does not name stay, and
+// null clears a field that may be empty.
 type Patch map[string]json.RawMessage
 
-// Patched is the outcome of a patch.
+// Patched is the result of a patch.
 type Patched struct {
 	Memory
 	Created bool
-	Changed []string // the fields that are other than before, sorted; nil for a new memory
+	Changed []string // the fields that differ from before, sorted; nil for a new memory
 }
 
-// Patch changes a memory by its full name. A patch that changes nothing makes no version. It answers not_found,
-// version_mismatch, and the codes of Store.
+// Patch changes a memory by its full name. A patch that changes nothing makes no new version. It returns not_found,
+// version_mismatch, and the errors of Store.
 func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
 	expected Precondition) (Memory, error) {
 	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
 	return out.Memory, err
 }
 
-// Merge patches the memory that start names by its namespace and key, or stores a new memory if there is none; without a
-// key it makes one. Start's session is that of a conversation memory without a session, and of a new daily one.
+// Merge patches the memory with start's namespace and key, or stores a new memory if there is none. Without a key it
+// generates one. The session of start is used for a conversation memory without a session, and for a new daily one.
 func (svc *Service) Merge(ctx context.Context, c ident.Caller, once ident.Once, projectID string, patch Patch,
 	expected Precondition, start Spec) (Patched, error) {
 	return svc.patch(ctx, c, once, projectID, ID(start.Namespace, start.Key), patch, expected, &start)
 }
 
-// patch is Patch where start is nil, else Merge.
+// patch is Patch if start is nil, and otherwise Merge.
 func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
 	expected Precondition, start *Spec) (Patched, error) {
 	var put *Record // by the last attempt
@@ -92,7 +92,7 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 	if err != nil {
 		return Patched{}, err
 	}
-	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version { // else it is the answer to an earlier request
+	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version { // otherwise it is the response to an earlier request
 		put.ETag = etag(out.Version, out.Incarnation)
 		return Patched{put.Memory, out.Created, out.Changed}, nil
 	}
@@ -105,7 +105,7 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 
 func noMemory(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no memory %q", id) }
 
-// putPatched collects the writes of a patch of old, or of start where no memory is live.
+// putPatched adds the writes of a patch of old, or of start if there is no live memory.
 func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record, id string, patch Patch, start *Spec,
 	old *Record, room *records.Reservation) (out stored, rec *Record, err error) {
 	live := old.live(t.Now)
@@ -141,7 +141,7 @@ func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record,
 	return out, rec, err
 }
 
-// version is the memory as the request left it, or as it is now where that version is not kept any more. It answers
+// version returns the memory as the request left it, or as it is now if that version is no longer kept. It may return
 // memory_forgotten.
 func (svc *Service) version(ctx context.Context, c ident.Caller, projectID, id string, out stored) (Memory, error) {
 	if err := svc.stillThere(ctx, c, projectID, id, out); err != nil {
@@ -165,7 +165,7 @@ func (svc *Service) version(ctx context.Context, c ident.Caller, projectID, id s
 	return Memory{}, errDamaged(id)
 }
 
-// apply changes a spec. A content that was made of the value follows it.
+// apply changes a spec. A content that was derived from the value changes with it.
 func (p Patch) apply(s *Spec) error {
 	if _, ok := p["content"]; !ok && p["value"] != nil && s.Content == contentOf(s.Value) {
 		s.Content = ""
@@ -178,7 +178,7 @@ func (p Patch) apply(s *Spec) error {
 	}
 	if _, ok := p["expires_at"]; !ok && s.Category != category {
 		switch s.Category {
-		case core, Daily: // core memories never expire, daily ones as if they were new
+		case core, Daily: // core memories never expire, and daily ones as if they were new
 			s.ExpiresAt = nil
 		}
 	}
@@ -238,7 +238,7 @@ func (s *Spec) set(name string, raw json.RawMessage) (err error) {
 	return nil
 }
 
-// merged applies a merge patch to JSON, as of RFC 7396.
+// merged applies a merge patch to JSON, as in RFC 7396.
 func merged(target, patch json.RawMessage) json.RawMessage {
 	var changes, now map[string]json.RawMessage
 	if json.Unmarshal(patch, &changes) != nil || changes == nil {
@@ -263,7 +263,7 @@ func merged(target, patch json.RawMessage) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// contentOf is the content of a memory that has a value alone: in words what the value says.
+// contentOf returns the content of a memory that has only a value: the value in words.
 func contentOf(value json.RawMessage) string {
 	if len(value) == 0 {
 		return ""
@@ -274,7 +274,7 @@ func contentOf(value json.RawMessage) string {
 	return string(value)
 }
 
-// unlike lists the fields of a spec that differ from an earlier one.
+// unlike returns the names of the fields of a spec that differ from an earlier one.
 func (s *Spec) unlike(before Spec) (names []string, err error) {
 	if err := before.complete(); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func patched(k *enginetest.Kit, patch string, expected memory.Precondition) (mem
 	return k.Memories.Patch(k.Context(), k.Admin, ident.DefaultProject, "k", p, expected)
 }
 
-// A patch changes what it names and nothing else; one that changes nothing makes no version.
+// A patch changes what it names and nothing else. One that changes nothing makes no version.
 func TestPatch(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	start := memory.Spec{Key: "k", Content: "one", Category: "daily", Tags: []string{"a"}, Source: "s", SessionID: "t",
@@ -98,7 +98,7 @@ func TestPatch(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// A memory that is stored by its value alone keeps saying what the value says.
+// A memory that is stored with only a value keeps a content that says the value.
 func TestPatchedValueIsTheContent(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Key: "k", Value: json.RawMessage(`{"lang":"German"}`)})
@@ -108,14 +108,14 @@ func TestPatchedValueIsTheContent(t *testing.T) {
 	}
 }
 
-// Each precondition holds in the commit: it is refused with what there is now, and changes nothing.
+// Each precondition is checked in the commit. If it fails, the error says what there is now, and nothing changes.
 func TestPreconditions(t *testing.T) {
 	k := enginetest.New(t)
 	m := k.Remember(memory.Spec{Key: "k", Content: "one"})
 	number := func(n int) *int { return &n }
 	for _, c := range []struct {
 		expected    memory.Precondition
-		there, free bool // whether it holds for the memory, and where there is none
+		there, free bool // whether it holds for the memory, and without a memory
 	}{
 		{memory.Precondition{}, true, true},
 		{memory.Precondition{Match: []string{m.ETag}}, true, false},
@@ -164,7 +164,7 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// Writers that read, add and store on the condition that nobody else was first lose nothing.
+// Writers that read, add and conditionally store lose nothing.
 func TestWritersLoseNothing(t *testing.T) {
 	const clients, times = 5, 10
 	k := enginetest.New(t)
@@ -199,8 +199,8 @@ func TestWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// Paging in the order of keys shows every memory once, whatever is overwritten meanwhile. Paging in the order of time
-// shows every one at least once.
+// Paging in the order of keys shows every memory once, whatever is overwritten in the meantime. Paging in the order of
+// time shows every one at least once.
 func TestPagingIsStable(t *testing.T) {
 	for _, order := range []memory.Order{memory.ByKey, memory.Recent} {
 		k := enginetest.New(t)
@@ -228,7 +228,7 @@ func TestPagingIsStable(t *testing.T) {
 			}
 			page.Cursor = *list.NextCursor
 			k.Advance(time.Second)
-			if n < 8 { // one that comes last in this order, and is not shown yet
+			if n < 8 { // one that comes last in this order and is not shown yet
 				i := 226 - 3*n
 				if order == memory.Recent {
 					i = 3 * n
@@ -252,7 +252,7 @@ func TestPagingIsStable(t *testing.T) {
 	}
 }
 
-// A cursor is refused in any list but its own.
+// A cursor is rejected in any list but its own.
 func TestCursorsAreChecked(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 5 {

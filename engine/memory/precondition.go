@@ -19,7 +19,7 @@ type Precondition struct {
 	Version *int
 }
 
-// check answers version_mismatch where the memory is not as expected. Now is the live memory; nil where there is none.
+// check returns version_mismatch if the memory is not as expected. now is the live memory, or nil if there is none.
 func (p *Precondition) check(id string, now *Record) error {
 	version, tag := 0, ""
 	if now != nil {
@@ -43,6 +43,6 @@ func (p *Precondition) check(id string, now *Record) error {
 	return err
 }
 
-// etag is the ETag of a version of a memory. The incarnation is a part of it, because versions count from 1 again once
-// a memory was forgotten.
+// etag returns the ETag of a version of a memory. It contains the incarnation, because versions count from 1 again
+// after a memory was forgotten.
 func etag(version int, in ident.Incarnation) string { return fmt.Sprintf(`"%d-%x"`, version, in[:4]) }

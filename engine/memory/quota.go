@@ -8,19 +8,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Quota bounds the memories of one tenant; 0 is no bound. Bytes counts content, with that of earlier versions.
+// Quota limits the memories of one tenant; 0 means no limit. Bytes counts content, including that of earlier versions.
 type Quota struct {
 	Count int
 	Bytes int64
 }
 
-// How long a count of a tenant's memories holds, and how long it holds to refuse something.
+// How long a count of a tenant's memories is used, and how long it is used to reject something.
 const (
 	tallyLife    = time.Minute
 	tallyRefuses = time.Second
 )
 
-// newTallies is nil where there is no quota, so that nothing is counted.
+// newTallies returns nil if there is no quota, so that nothing is counted.
 func (svc *Service) newTallies() *records.Tallies {
 	if svc.quota == (Quota{}) {
 		return nil
@@ -28,7 +28,7 @@ func (svc *Service) newTallies() *records.Tallies {
 	return &records.Tallies{Count: svc.count, Now: svc.db.Now, Life: tallyLife, Refuses: tallyRefuses}
 }
 
-// replacing is what putting rec in old's place adds; either may be nil.
+// replacing returns what replacing old by rec adds; either may be nil.
 func replacing(old, rec *Record) (change records.Amount) {
 	if rec != nil {
 		change.Add(rec.entry().weight())
@@ -39,7 +39,7 @@ func replacing(old, rec *Record) (change records.Amount) {
 	return change
 }
 
-// hold reserves a change of a tenant's memories. It answers quota_exceeded where the quota leaves no room for it.
+// hold reserves a change of a tenant's memories. It returns quota_exceeded if the change exceeds the quota.
 func (svc *Service) hold(ctx context.Context, room *records.Reservation, change records.Amount) error {
 	return room.Hold(ctx, change, func(kept records.Amount) error {
 		switch q := svc.quota; {

@@ -26,8 +26,8 @@ func wantQuota(t testing.TB, err error) {
 	}
 }
 
-// A quota counts what was there before it, lets what exists be overwritten and forgotten, and has room again for what
-// was forgotten, expired, or in a deleted project.
+// A quota counts what was there before it, allows existing memories to be overwritten and forgotten, and frees what was
+// forgotten, has expired, or is in a deleted project.
 func TestMemoryQuota(t *testing.T) {
 	raw := memstore.New()
 	k := enginetest.Open(t, raw)
@@ -81,7 +81,7 @@ func TestMemoryQuota(t *testing.T) {
 	}
 }
 
-// Bytes count what a memory was before.
+// Bytes count earlier versions of a memory.
 func TestMemoryQuotaOfBytes(t *testing.T) {
 	k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Bytes: 1000}))
 	k.Remember(memory.Spec{Key: "k", Content: strings.Repeat("x", 400)})
@@ -94,7 +94,7 @@ func TestMemoryQuotaOfBytes(t *testing.T) {
 	k.Remember(memory.Spec{Key: "k", Content: strings.Repeat("z", 1000)})
 }
 
-// However many store at once, no more fit than the quota has room for, and none that fits is refused.
+// However many store at once, the quota is not exceeded, and no memory that fits is rejected.
 func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 	k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Count: 10}))
 	var group sync.WaitGroup
@@ -117,7 +117,7 @@ func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 	}
 }
 
-// Bytes count values and metadata as content, so that they make no way around the quota, and give them back.
+// Bytes count values and metadata like content, so that they cannot bypass the quota, and free them.
 func TestMemoryQuotaOfValues(t *testing.T) {
 	k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Bytes: 1000}))
 	large := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
@@ -131,7 +131,7 @@ func TestMemoryQuotaOfValues(t *testing.T) {
 	}
 	wantQuota(t, store("b", memory.Spec{Value: large(500)}))
 	wantQuota(t, store("b", memory.Spec{Metadata: map[string]json.RawMessage{"m": large(500)}}))
-	wantQuota(t, store("a", memory.Spec{Value: large(600)})) // the version before counts, too
+	wantQuota(t, store("a", memory.Spec{Value: large(600)})) // the previous version counts, too
 	move := func(m *memory.Memory) (memory.Spec, error) { return m.Spec(), nil }
 	if err := k.Memories.Edit(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "a", "moved", move); err != nil {
 		t.Errorf("moving at the limit: %v", err)

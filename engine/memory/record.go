@@ -15,25 +15,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Record is a stored memory, or one of its earlier versions. What is stored is the length of the record's JSON, the
-// JSON without the content, and the content. Of a record that is Damaged nothing else is known.
+// Record is a stored memory, or one of its earlier versions. It is stored as the length of the record's JSON, the JSON
+// without the content, and the content. For a Damaged record nothing else is known.
 type Record struct {
 	Memory
-	// Incarnation tells this memory from others that had its key before, and from those after it is forgotten.
+	// Incarnation distinguishes this memory from earlier and later ones with the same key.
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Bytes       int               `json:"bytes"`             // of the content
 	History     []keptVersion     `json:"history,omitempty"` // oldest first
 	Replaced    *replacement      `json:"replaced,omitempty"`
-	Skip        int               `json:"skip,omitempty"` // version numbers that may have been given, and were lost
+	Skip        int               `json:"skip,omitempty"` // version numbers that may have been used and lost
 
-	stored []byte // the record as it lies in the store
+	stored []byte // the record as stored
 }
 
-// lostVersions is more than the versions that a memory can have had in what is lost at once.
+// lostVersions is larger than the number of versions of a memory that can be lost at once.
 const lostVersions = 1 << 20
 
-// SkipVersions is a stored memory whose next version leaves numbers out, because versions of it may be lost; nil where
-// it cannot be decoded.
+// SkipVersions returns a stored memory whose next version skips numbers, because versions of it may be lost. It returns
+// nil if the memory cannot be decoded.
 func SkipVersions(stored []byte) ([]byte, error) {
 	r := decode(stored)
 	if r.Damaged {
@@ -47,7 +47,7 @@ func (r *Record) expired(now time.Time) bool {
 	return r.ExpiresAt != nil && !r.ExpiresAt.After(now)
 }
 
-// live is the record where there is one that is not expired, else nil.
+// live returns the record if it is not nil and has not expired, and otherwise nil.
 func (r *Record) live(now time.Time) *Record {
 	if r == nil || r.expired(now) {
 		return nil
@@ -62,14 +62,14 @@ func (r *Record) session() string {
 	return *r.SessionID
 }
 
-// encode gives the record as it is stored.
+// encode returns the record as it is stored.
 func (r *Record) encode() ([]byte, error) {
 	r.Bytes = len(r.Content)
 	bare := *r
 	bare.Content, bare.ETag = "", ""
 	var encoded bytes.Buffer
 	e := json.NewEncoder(&encoded)
-	e.SetEscapeHTML(false) // the value is kept as it was said
+	e.SetEscapeHTML(false) // the value is stored as it was sent
 	if err := e.Encode(&bare); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (r *Record) encode() ([]byte, error) {
 	return append(append(whole, meta...), r.Content...), nil
 }
 
-// decode reads a stored record.
+// decode decodes a stored record.
 func decode(stored []byte) *Record {
 	damaged := &Record{Memory: Memory{Damaged: true}}
 	size, n := binary.Uvarint(stored)
@@ -111,8 +111,8 @@ func (svc *Service) Load(ctx context.Context, tenant string, keys [][]byte) ([]*
 	return out, nil
 }
 
-// Versions reads versions of memories by what names them; nil where one is not stored any more or, unless alive is nil,
-// where the memory is over at that time.
+// Versions reads versions of memories by their identities. A version is nil if it is no longer stored or, unless alive
+// is nil, if the memory has ended by that time.
 func (svc *Service) Versions(ctx context.Context, tenant string, pinc ident.Incarnation, names []reminder.Memory,
 	alive *time.Time) ([]*Record, error) {
 	out := make([]*Record, 0, len(names))
@@ -132,7 +132,7 @@ func (svc *Service) Versions(ctx context.Context, tenant string, pinc ident.Inca
 	return out, nil
 }
 
-// versionOf finds a version of a memory among its newest record and an earlier one.
+// versionOf returns a version of a memory, which may be its newest record or an earlier one.
 func versionOf(m reminder.Memory, found []*Record, alive *time.Time) *Record {
 	if now := found[0]; alive != nil && (now == nil || now.Incarnation != m.Incarnation || now.expired(*alive)) {
 		return nil
@@ -145,7 +145,7 @@ func versionOf(m reminder.Memory, found []*Record, alive *time.Time) *Record {
 	return nil
 }
 
-// Read reads memories by their keys; nil where there is none, or one that is expired or damaged.
+// Read reads memories by their keys; nil for those that are missing, expired or damaged.
 func (svc *Service) Read(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
 	out, err := svc.readAll(ctx, tenant, p, keys)
 	for i, rec := range out {
@@ -156,8 +156,8 @@ func (svc *Service) Read(ctx context.Context, tenant string, p *project.Record, 
 	return out, err
 }
 
-// readAll reads memories by their keys; nil where there is none, or one that is expired. Damaged ones are reported to
-// the operator.
+// readAll reads memories by their keys; nil for those that are missing or expired. It logs damaged ones for the
+// operator.
 func (svc *Service) readAll(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -177,7 +177,8 @@ func (svc *Service) readAll(ctx context.Context, tenant string, p *project.Recor
 	return out, err
 }
 
-// expect reads a memory to change it, expired or not, and expects it unchanged at commit. It answers memory_damaged.
+// expect reads a memory in order to change it, expired or not, and expects it unchanged at commit. It may return
+// memory_damaged.
 func (svc *Service) expect(t *records.Tx, pinc ident.Incarnation, key string) (*Record, error) {
 	found, err := svc.expectAll(t, pinc, key)
 	if err != nil {
@@ -189,8 +190,8 @@ func (svc *Service) expect(t *records.Tx, pinc ident.Incarnation, key string) (*
 	return found[0], nil
 }
 
-// expectAll is expect for several memories; nil stands for a missing one. A damaged one comes as such, and is no
-// precondition, because nobody knows its bytes.
+// expectAll is like expect for several memories; nil stands for a missing one. A damaged one is returned as damaged,
+// and is not a precondition, because its bytes are unknown.
 func (svc *Service) expectAll(t *records.Tx, pinc ident.Incarnation, keys ...string) ([]*Record, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -211,8 +212,8 @@ func (svc *Service) expectAll(t *records.Tx, pinc ident.Incarnation, keys ...str
 	return found, nil
 }
 
-// put collects the writes that store a record over old, which is nil where the key is free: the record with its entries,
-// and its documents in the index that recall searches. The earlier versions are apart.
+// put adds the writes that store a record over old, which is nil if the key is free: the record with its entries, and
+// its documents in the index that recall searches. It does not write the earlier versions.
 func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record) error {
 	if err := svc.putRecord(t, pinc, rec, old); err != nil {
 		return err
@@ -220,7 +221,7 @@ func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record)
 	return svc.index.PutDocuments(t, pinc, svc.analyse(rec))
 }
 
-// putRecord collects the writes of a record and of its entries in the index by time and in the expiry index.
+// putRecord adds the writes of a record and of its entries in the index by time and in the expiry index.
 func (svc *Service) putRecord(t *records.Tx, pinc ident.Incarnation, rec, old *Record) error {
 	value, err := rec.encode()
 	if err != nil {
@@ -239,7 +240,7 @@ func (svc *Service) putRecord(t *records.Tx, pinc ident.Incarnation, rec, old *R
 	return nil
 }
 
-// delete collects the writes that leave nothing of a memory.
+// delete adds the writes that delete everything of a memory.
 func (svc *Service) delete(t *records.Tx, pinc ident.Incarnation, old *Record) error {
 	t.Delete(records.Memory.Key(pinc, old.ID()))
 	old.deleteEntries(t, pinc)
@@ -247,8 +248,8 @@ func (svc *Service) delete(t *records.Tx, pinc ident.Incarnation, old *Record) e
 	return svc.index.DeleteDocument(t, pinc, old.ID())
 }
 
-// deleteEntries takes a memory out of the index by time and of the expiry index. What the batch puts afterwards under
-// one of these keys stays.
+// deleteEntries deletes a memory's entries in the index by time and the expiry index. What the batch later puts under
+// these keys stays.
 func (r *Record) deleteEntries(t *records.Tx, pinc ident.Incarnation) {
 	t.Delete(records.MemoryTime.Key(pinc, r.placed(), r.ID()))
 	if r.ExpiresAt != nil {
@@ -256,13 +257,13 @@ func (r *Record) deleteEntries(t *records.Tx, pinc ident.Incarnation) {
 	}
 }
 
-// expiryKey is the key of the entry in the expiry index of a memory that expires.
+// expiryKey returns the key of the memory's entry in the expiry index.
 func (r *Record) expiryKey(pinc ident.Incarnation) []byte {
 	return records.Expiry.Key(*r.ExpiresAt, records.Memory.Key(pinc, r.ID()))
 }
 
-// deleteDamaged collects the writes that remove what can be found of a memory whose record cannot be read. With a
-// filter it keeps a memory of which no entry in the index by time tells that it passes.
+// deleteDamaged adds the writes that delete what can be found of a memory whose record cannot be read. With a filter it
+// keeps the memory unless an entry in the index by time shows that it matches.
 func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key string, f *Filter) (bool, error) {
 	passes := f == nil
 	var entries [][]byte
@@ -296,7 +297,7 @@ func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key str
 	return true, nil
 }
 
-// Sweep removes a chunk of a deleted project's memories, and tells whether there was any.
+// Sweep deletes a chunk of a deleted project's memories, and reports whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	rng := records.MemoryTime.Under(pinc)
 	rng.Limit = records.SweepChunk / 4

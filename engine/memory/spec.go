@@ -16,17 +16,17 @@ import (
 
 // Categories of memories.
 const (
-	core         = "core"         // facts for good: they never expire
+	core         = "core"         // permanent facts: they never expire
 	Daily        = "daily"        // notes that expire after the days of the setting daily_memory_days
-	Conversation = "conversation" // context of a session, which they outlive
+	Conversation = "conversation" // context of a session; they outlive the session
 )
 
 var categories = []string{core, Daily, Conversation}
 
-// Categories lists the categories.
+// Categories returns the categories.
 func Categories() []string { return slices.Clone(categories) }
 
-// RankCategories are the categories as the index has them.
+// RankCategories maps the categories to those of the index.
 var RankCategories = map[string]rank.Category{core: rank.Core, Daily: rank.Daily, Conversation: rank.Conversation}
 
 // The limits of one memory.
@@ -38,13 +38,13 @@ const (
 	maxFuture  = 100 * 366 * 24 * time.Hour
 )
 
-// defaultImportance is that of memories that name none.
+// defaultImportance is the importance of memories that name none.
 const defaultImportance = 0.5
 
-// Spec is a memory to be stored, which says its content, a value or both. Without a key it gets one of its own; without a category it is core; a conversation
-// memory without a session belongs to `dashboard`.
+// Spec is a memory to be stored. It has a content, a value or both. Without a key a key is generated; without a
+// category it is core. A conversation memory without a session belongs to `dashboard`.
 //
-// What cannot be a memory is refused as content_too_large, or as invalid with the field and one of the codes blank,
+// An invalid memory is rejected as content_too_large, or as invalid with the field and one of the codes blank,
 // invalid_utf8, out_of_range, invalid_value, too_many, core_never_expires and those of ids.
 type Spec struct {
 	Key        string     `json:"key,omitempty"`
@@ -57,12 +57,12 @@ type Spec struct {
 	Importance *float64   `json:"importance,omitempty"` // 0 to 1
 	ExpiresAt  *time.Time `json:"expires_at,omitempty" day:"end"`
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
-	// Metadata is flat: texts, numbers and truth values, by name.
+	// Metadata is flat: strings, numbers and booleans, by name.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value    json.RawMessage            `json:"value,omitempty"`
 }
 
-// complete refuses what cannot be a memory, and fills in what was left out.
+// complete checks the spec, and fills in defaults.
 func (s *Spec) complete() error {
 	if s.Key != "" {
 		if err := ident.CheckID("key", s.Key); err != nil {
@@ -111,7 +111,7 @@ func (s *Spec) complete() error {
 	return s.completeTags()
 }
 
-// completeTags holds tags against their limits and drops repeated ones.
+// completeTags checks the tags against their limits and removes duplicates.
 func (s *Spec) completeTags() error {
 	if err := checkTagCount("tags", s.Tags); err != nil {
 		return err
@@ -145,23 +145,24 @@ func checkCategory(field, category string) error {
 	return nil
 }
 
-// visible tells whether a text has a character to see: no spaces, no marks alone, nothing of zero width.
+// visible reports whether a text has a visible character: not only spaces, combining marks and characters of zero
+// width.
 func visible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		switch r {
-		case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0': // letters and symbols that draw nothing
+		case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0': // letters and symbols without a visible glyph
 			return false
 		}
 		return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S)
 	})
 }
 
-// printable tells whether a short text is valid UTF-8 without control characters.
+// printable reports whether a short text is valid UTF-8 without control characters.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// memory is the spec as it is shown, apart from what storing it decides.
+// memory returns the spec as a Memory, without the fields that storing it sets.
 func (s *Spec) memory(c ident.Caller) Memory {
 	m := Memory{Key: s.Key, Namespace: s.Namespace, OccurredAt: s.OccurredAt, Metadata: s.Metadata,
 		Value: s.Value, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
@@ -170,7 +171,7 @@ func (s *Spec) memory(c ident.Caller) Memory {
 		m.SessionID = &s.SessionID
 	}
 	if s.Importance != nil {
-		m.Importance = math.Abs(*s.Importance) // -0 is 0
+		m.Importance = math.Abs(*s.Importance) // turns -0 into 0
 	}
 	return m
 }

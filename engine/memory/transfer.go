@@ -16,16 +16,16 @@ import (
 
 const lineType = "memory"
 
-// Memories that an export reads, and that an import writes, together.
+// How many memories an export reads, and an import writes, together.
 const (
 	readAtOnce  = 32
 	writeAtOnce = 256
 )
 
-// maxPlaced bounds the time, in ms since 1970, by which the index can place a memory.
+// maxPlaced limits the time, in ms since 1970, of a memory in the index.
 const maxPlaced = 1 << 43
 
-// line is a memory with its earlier versions, the oldest first.
+// line is a memory with its earlier versions, oldest first.
 type line struct {
 	transfer.FileLine
 	Project string `json:"project"`
@@ -33,16 +33,16 @@ type line struct {
 	History []Version `json:"history,omitempty"`
 }
 
-// part is what a tenant's file holds of memories.
+// part is the memories of a tenant's file.
 type part struct {
 	transfer.SimplePart
 	svc   *Service
 	adds  records.Amount // of the lines checked so far
-	batch *batch         // that the next line may join; nil: none
-	under chan error     // gets what becomes of the batch that is being stored; nil: none is
+	batch *batch         // the batch that the next line may join, or nil
+	under chan error     // receives the result of the batch that is being stored; nil if there is none
 }
 
-// batch is the memories of one project that one commit stores. While it is stored, the next one is read.
+// batch is the memories of one project that one commit stores. The next one is read while it is being stored.
 type batch struct {
 	lines     []*line
 	documents []index.Analysed // of the lines
@@ -50,13 +50,13 @@ type batch struct {
 	bytes     int64
 }
 
-// Part is what one tenant's file holds of memories.
+// Part returns the part of one tenant's file for memories.
 func (svc *Service) Part() transfer.Part { return &part{svc: svc} }
 
 func (*part) Types() []string { return []string{lineType} }
 
-// Export writes memories by their last change, the newest first. One that is changed meanwhile comes up again, and is
-// in the file once.
+// Export writes memories in the order of their last change, newest first. One that changes during the export appears
+// again, and is in the file once.
 func (p *part) Export(x *transfer.Exporting) error {
 	seen := transfer.NameSet{}
 	return project.Each(x, func(project *project.Record) error {
@@ -79,7 +79,7 @@ func (p *part) Export(x *transfer.Exporting) error {
 	})
 }
 
-// exportMemories writes those of the keys that are still there.
+// exportMemories writes the memories of the keys that still exist.
 func (p *part) exportMemories(x *transfer.Exporting, project *project.Record, keys []string,
 	seen transfer.NameSet) error {
 	found, err := p.svc.readAll(x.Ctx, x.Caller.Tenant, project, keys)
@@ -107,7 +107,7 @@ func (p *part) exportMemories(x *transfer.Exporting, project *project.Record, ke
 	return nil
 }
 
-// read reads a line and holds it against all that does not depend on the store.
+// read reads a line and makes all checks that do not need the store.
 func (*part) read(from *transfer.ImportLine) (*line, error) {
 	in := new(line)
 	if err := from.Into(in); err != nil {
@@ -144,7 +144,7 @@ func (*part) read(from *transfer.ImportLine) (*line, error) {
 	return in, nil
 }
 
-// readmit holds a memory of a file against what every stored memory keeps to, and completes it likewise.
+// readmit checks a memory of a file against the rules for stored memories, and completes it likewise.
 func (m *Memory) readmit() error {
 	spec := Spec{Key: m.Key, Namespace: m.Namespace, OccurredAt: m.OccurredAt, Metadata: m.Metadata,
 		Value: m.Value, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,
@@ -181,7 +181,7 @@ func (m *Memory) readmit() error {
 	return checkWriter(m.KeyID, m.Agent)
 }
 
-// checkWriter bounds what a file says of who wrote something.
+// checkWriter limits the names of writers in a file.
 func checkWriter(keyID, agent string) error {
 	for field, id := range map[string]string{"key_id": keyID, "agent": agent} {
 		if id == "" {
@@ -210,7 +210,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	}
 	p.adds.Add(records.Amount{Count: 1, Bytes: in.bytes()})
 	project, _, _, err := p.svc.projects.Read(im.Ctx, im.Caller, in.Project, nil)
-	if fault.IsNotFound(err) { // the project is yet to be made
+	if fault.IsNotFound(err) { // the project does not exist yet
 		return nil
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func (l *line) expired(now time.Time) bool {
 	return l.ExpiresAt != nil && !l.ExpiresAt.After(now)
 }
 
-// bytes counts the line's content, with that of earlier versions.
+// bytes returns the size of the line's content, including that of earlier versions.
 func (l *line) bytes() int64 {
 	n := l.size()
 	for i := range l.History {
@@ -242,7 +242,7 @@ func (l *line) bytes() int64 {
 	return int64(n)
 }
 
-// Store adds a memory to the batch at hand.
+// Store adds a memory to the current batch.
 func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
 	in, err := p.read(from)
 	if err != nil || from.Stored {
@@ -263,7 +263,7 @@ func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
 	return nil
 }
 
-// flush begins to store the batch at hand, once the one before is stored.
+// flush starts storing the current batch, once the previous one is stored.
 func (p *part) flush(im *transfer.Importing) error {
 	if err := p.wait(); err != nil || p.batch == nil {
 		return err
@@ -271,7 +271,7 @@ func (p *part) flush(im *transfer.Importing) error {
 	b, under := p.batch, make(chan error, 1)
 	go func() {
 		defer func() {
-			if defect := recover(); defect != nil { // It fails this import, and ends nothing else.
+			if defect := recover(); defect != nil { // A panic fails this import and nothing else.
 				under <- fmt.Errorf("storing memories of a file: %v\n%s", defect, debug.Stack())
 			}
 		}()
@@ -299,7 +299,7 @@ func (p *part) End(im *transfer.Importing) error {
 	return p.wait()
 }
 
-// Abandon waits for what is being stored, so that nothing changes any more once the import is answered.
+// Abandon waits for what is being stored, so that nothing changes after the import has been answered.
 func (p *part) Abandon(context.Context) {
 	_ = p.wait() // The import has failed already.
 }
@@ -317,8 +317,8 @@ func (p *part) commit(im *transfer.Importing, b *batch) error {
 	return err
 }
 
-// putAll collects the writes of a batch's memories that have not expired, and says what they add. An expired one may
-// still be there under a memory's key.
+// putAll adds the writes of a batch's memories that have not expired, and returns how much they add. There may still be
+// an expired memory under the same key.
 func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds records.Amount, stored int, err error) {
 	project, err := p.svc.projects.Project(t, im.Caller, b.lines[0].Project)
 	if err != nil {
@@ -354,7 +354,7 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 	return adds, len(documents), p.svc.index.PutDocuments(t, project.Incarnation, documents...)
 }
 
-// put collects the writes of one memory but its documents, over old, which has expired, and says what it adds.
+// put adds the writes of one memory without its documents, over old, which has expired, and returns how much it adds.
 func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record) (adds records.Amount, err error) {
 	old.deleteHistory(t, pinc)
 	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}

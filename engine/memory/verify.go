@@ -12,20 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of a tenant's memories. Their earlier versions come first, then their records, then the index
-// by time. Their projects, their passages and the expiry index come later.
+// checks is what is known about a tenant's memories. Their earlier versions come first, then their records, then the
+// index by time. Their projects, their passages and the expiry index come later.
 type checks struct {
 	index    *index.Checks
-	before   map[name][]versionSeen // of memories that did not come yet
+	before   map[name][]versionSeen // of memories that have not come yet
 	memories map[name]*seen
 }
 
-// NewChecks makes the checks of one tenant.
+// NewChecks returns the checks of one tenant.
 func NewChecks(index *index.Checks) verify.Room {
 	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{}}
 }
 
-// Checks lists the checks by the kind of record.
+// Checks returns the checks by kind of record.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.Memory, Record: c.memory, Expiry: c.expiry},
@@ -43,7 +43,7 @@ type name struct {
 
 func (n name) record() []byte { return records.Memory.Key(n.pinc, n.key) }
 
-// subject is what a finding about a memory is about, or about one of its earlier versions.
+// subject returns the subject of a finding about a memory, or about one of its earlier versions.
 func (n name) subject(s *verify.Space, version int) verify.Subject {
 	if version == 0 {
 		return s.At(records.Memory, n.record()).InProject(n.pinc)
@@ -55,25 +55,25 @@ func (n name) subject(s *verify.Space, version int) verify.Subject {
 type versionSeen struct {
 	keptVersion
 	of   ident.Incarnation
-	lost bool // damaged, so that nothing but its number is known
+	lost bool // damaged, so only its number is known
 }
 
-// seen is what a memory's record promises.
+// seen is what a memory's record says about its other records.
 type seen struct {
 	placed  time.Time
 	entry   uint64 // fingerprint of its entry in the index by time
 	doc     uint64 // fingerprint of its documents in the index
-	timed   bool   // the entry came
-	indexed bool   // the index names it
-	lost    bool   // it cannot be read: nothing of it is known
+	timed   bool   // the entry has come
+	indexed bool   // the index refers to it
+	lost    bool   // it cannot be read, so nothing about it is known
 }
 
-// read reads a memory or an earlier version; nil where it is damaged or does not say what its key does.
+// read reads a memory or an earlier version. It returns nil if it is damaged or does not agree with its key.
 func (n name) read(s *verify.Space, it store.Item) *Record {
 	s.About(n.pinc, "")
 	rec, wrong := decode(it.Value), s.InProject(n.pinc)
 	switch {
-	case it.Damaged: // found already
+	case it.Damaged: // already reported
 	case rec.Damaged:
 		wrong.Malformed("%q cannot be read", n.key)
 	case rec.ID() != n.key || rec.Incarnation == (ident.Incarnation{}) || !slices.Contains(categories, rec.Category):
@@ -84,7 +84,7 @@ func (n name) read(s *verify.Space, it store.Item) *Record {
 	return nil
 }
 
-// version notes an earlier version.
+// version records an earlier version.
 func (c *checks) version(s *verify.Space, it store.Item) {
 	pinc, key, version, _ := records.MemoryVersion.Split(it.Key)
 	name := name{pinc, key}
@@ -100,7 +100,7 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 	c.before[name] = append(c.before[name], seen)
 }
 
-// memory notes what a memory promises.
+// memory records what a memory's record says about its other records.
 func (c *checks) memory(s *verify.Space, it store.Item) {
 	pinc, key, _ := records.Memory.Split(it.Key)
 	name := name{pinc, key}
@@ -125,7 +125,7 @@ func (c *checks) memory(s *verify.Space, it store.Item) {
 	c.versions(s, name, rec, kept)
 }
 
-// versions holds the history that a memory names against the versions that came.
+// versions compares the history in a memory's record with the versions that came.
 func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versionSeen) {
 	wrong := s.InProject(name.pinc)
 	if rec.Version <= len(rec.History) || rec.Replaced != nil {
@@ -150,7 +150,7 @@ func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versio
 	}
 }
 
-// time holds an entry of the index by time against its memory.
+// time compares an entry of the index by time with its memory.
 func (c *checks) time(s *verify.Space, it store.Item) {
 	pinc, at, id, _ := records.MemoryTime.Split(it.Key)
 	m := c.memories[name{pinc, id}]
@@ -179,7 +179,7 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 	m.timed = true
 }
 
-// passages holds where a memory's passages are said to be against the documents there.
+// passages compares the places of a memory's passages with the documents there.
 func (c *checks) passages(s *verify.Space, it store.Item) {
 	x := c.index.Of(s, it.Key)
 	if x == nil {
@@ -223,7 +223,7 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 	}
 }
 
-// expiry holds an entry of the expiry index that names a memory against it.
+// expiry compares an entry of the expiry index with its memory.
 func (c *checks) expiry(s *verify.Space, key []byte) {
 	pinc, id, _ := records.Memory.Split(records.SplitExpiry(key))
 	if s.Came(key) {
@@ -234,7 +234,7 @@ func (c *checks) expiry(s *verify.Space, key []byte) {
 	}
 }
 
-// Finish tells what was promised and did not come.
+// Finish reports records that were expected and did not come.
 func (c *checks) Finish(s *verify.Space) {
 	homeless := map[ident.Incarnation]name{}
 	for name, m := range c.memories {

@@ -24,11 +24,11 @@ type Sent struct {
 
 // Change is what a client's request does to the middle of its history.
 type Change struct {
-	// Remove are turns that the client no longer sends, one run each, and Restore such that it sends again.
+	// Remove are runs of turns that the client no longer sends. Restore are runs that it sends again.
 	Remove, Restore []transcript.Run
-	// Rewrites says that turns are stored again behind the rewind of the same commit, because a message among them changed.
+	// Rewrites says that turns are stored again after the rewind of the same commit, because a message among them changed.
 	Rewrites bool
-	Sent     *Sent // nil: as it was
+	Sent     *Sent // nil if unchanged
 }
 
 // change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
@@ -101,7 +101,7 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	return svc.fallBehind(t, set, h, first)
 }
 
-// count adds or takes away the tokens of a message.
+// count adds or subtracts the tokens of a message.
 func (h *Head) count(m *transcript.Header, sign int64) {
 	for i, n := range m.Tokens {
 		h.Tokens[i] = uint64(max(0, int64(h.Tokens[i])+sign*int64(n)))
@@ -111,7 +111,7 @@ func (h *Head) count(m *transcript.Header, sign int64) {
 	}
 }
 
-// headersOf reads the headers of a run of living messages.
+// headersOf reads the headers of a run of messages that are not removed.
 func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r transcript.Run) ([]transcript.Header, error) {
 	x := h.Extent()
 	x.Messages = r.Messages[1]
@@ -127,7 +127,7 @@ func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r tra
 	return hs[from:], nil
 }
 
-// wholeTurns reports whether no message beside a run belongs to one of its turns.
+// wholeTurns reports whether a run consists of whole turns: no message next to it belongs to one of its turns.
 func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r transcript.Run) (bool, error) {
 	for _, seq := range [...]uint64{r.Messages[0] - 1, r.Messages[1] + 1} {
 		if seq == 0 || seq > h.Messages || h.Superseded.Message(seq) {
@@ -145,7 +145,8 @@ func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r tr
 	return true, nil
 }
 
-// removable reports whether turns are whole in themselves: the main agent's, with every call and its result.
+// removable reports whether turns can be removed separately: they are the main agent's, and include every call with its
+// result.
 func removable(hs []transcript.Header) bool {
 	waiting := map[uint64]int{}
 	for i := range hs {
@@ -171,8 +172,8 @@ func removable(hs []transcript.Header) bool {
 	return len(hs) > 0
 }
 
-// fallBehind gives a session whose messages from one on were changed the newest version of its summary that covers none
-// of them, as a version of its own, or none. No later rewind returns to a version before it.
+// fallBehind replaces the summary of a session whose messages changed from first on. The new version copies the newest
+// version that covers none of these messages, or there is no summary. No later rewind returns to an earlier version.
 func (svc *Service) fallBehind(t *records.Tx, set *project.Setup, h *Head, first uint64) error {
 	now, x := h.Covered(), h.Extent()
 	if now.Covers < first {

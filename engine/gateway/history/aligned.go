@@ -14,10 +14,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// side is a list of messages that is aligned. Results of one call message may come in any order, so they are sorted.
+// side is one of the two message lists that are aligned. Results of the same call message may come in any order, so
+// they are sorted.
 type side struct {
 	hashes  []align.Hash
-	order   []int // the place of each message before they were sorted
+	order   []int // the original index of each message
 	role    func(i int) align.Role
 	size    func(i int) int
 	content func(i int) align.Content
@@ -38,7 +39,7 @@ func (s *side) Content(i int) align.Content {
 	return c
 }
 
-// sortResults sorts the results that stand together.
+// sortResults sorts adjacent results.
 func (s *side) sortResults(hashes []align.Hash) {
 	s.read = map[int]align.Content{}
 	s.order = make([]int, len(hashes))
@@ -60,12 +61,12 @@ func (s *side) sortResults(hashes []align.Hash) {
 	}
 }
 
-// splits reports whether a place lies among results that were sorted.
+// splits reports whether an index falls within a run of sorted results.
 func (s *side) splits(at int) bool {
 	return at > 0 && at < len(s.order) && s.role(at-1) == align.Result && s.role(at) == align.Result
 }
 
-// roleOf says who speaks in a message.
+// roleOf returns the author of a message.
 func roleOf(role plan.Role, calls bool) align.Role {
 	switch {
 	case role == plan.RoleTool:
@@ -78,7 +79,7 @@ func roleOf(role plan.Role, calls bool) align.Role {
 	return align.Reply
 }
 
-// sizeOf is what a message's text counts for; see align.Side.
+// sizeOf returns the size class of a message's text; see align.Side.
 func sizeOf(role align.Role, characters int) int {
 	if role == align.Call || role == align.Result {
 		return 64
@@ -95,7 +96,7 @@ func contentOf(m *chat.Message) align.Content {
 	return c
 }
 
-// content reads a message of what was said.
+// content reads the content of a message.
 func (s *saying) content(i int) align.Content {
 	parsed, _, bad := chat.Parse(s.format, transcript.Elements(s.format, s.parsed[i].Raw))
 	if len(bad) > 0 || len(parsed) != 1 {
@@ -113,20 +114,21 @@ func (s *saying) side() *side {
 	return out
 }
 
-// storedLine is a line with the messages that the client has removed, and an open turn behind it. It is a align.Line.
+// storedLine is a line that includes the messages that the client has removed, followed by an open turn. It implements
+// align.Line.
 type storedLine struct {
 	*side
 	place *place
-	all   line // with removed messages
-	upto  int  // how many messages of the line stand before the open turn
+	all   line // including removed messages
+	upto  int  // the number of messages of the line before the open turn
 	kind  string
 }
 
-// stored makes the line that a request is compared with.
+// stored returns the line that a request is compared with.
 func (svc *Service) stored(ctx context.Context, tenant string, x *Exchange, p *place, l *loop) *storedLine {
 	s := &storedLine{place: p, all: p.whole, upto: p.whole.Len(), kind: x.ask.Kind}
 	hashes := s.all.said
-	var shown []int // of the open turn's messages, by place
+	var shown []int // of the open turn's messages, by index
 	if l != nil {
 		s.upto = p.whole.position(p.line, l.keep)
 		for i := range l.said.parsed {
@@ -156,7 +158,7 @@ func (svc *Service) stored(ctx context.Context, tenant string, x *Exchange, p *p
 			seq := s.all.about[i].seq
 			bodies, err := svc.sessions.ReadBodies(ctx, tenant, p.incarnation(), seq, seq)
 			if err != nil {
-				return c // It is then no version of anything, and nothing is lost by that.
+				return c // Then it is not a version of any message, and nothing is lost.
 			}
 			if _, m, err := transcript.ParseBody(bodies[0]); err == nil {
 				c = contentOf(m)
@@ -177,7 +179,7 @@ func (s *storedLine) Turn(i int) uint32 {
 
 func (s *storedLine) Living(i int) bool { return i >= s.upto || s.lives(s.order[i]) }
 
-// lives reports whether a message before the open turn lives.
+// lives reports whether a message before the open turn has not been removed.
 func (s *storedLine) lives(i int) bool { return !s.place.head.Removed.Message(s.all.about[i].seq) }
 
 func (s *storedLine) sent() (none session.Sent) {
@@ -198,7 +200,7 @@ func (s *storedLine) Edge() align.Edge { return s.sent().Edge }
 
 func (s *storedLine) Same() bool { k := s.sent().Kind; return k == "" || k == s.kind }
 
-// living counts the living messages before a place.
+// living returns the number of messages before an index that have not been removed.
 func (s *storedLine) living(at int) (n int) {
 	for i := range min(at, s.upto) {
 		if s.lives(i) {
@@ -208,7 +210,7 @@ func (s *storedLine) living(at int) (n int) {
 	return n
 }
 
-// compare holds a request against a place, or an open turn there. It gives nothing where the request does not belong
+// compare compares a request with a place, or with an open turn there. It finds nothing if the request does not belong
 // there.
 func (svc *Service) compare(ctx context.Context, tenant string, x *Exchange, f *found) {
 	at := pathOf(f.line, f.loop)
@@ -229,7 +231,7 @@ func (svc *Service) compare(ctx context.Context, tenant string, x *Exchange, f *
 		return
 	}
 	if f.loop != nil && a.Keep < len(line.hashes) {
-		return // The request goes on from before the open turn.
+		return // The request continues from a message before the open turn.
 	}
 	f.rankIs, f.loss = a.Rank(), a.Loss
 	f.aligned, f.stored, f.request = a, line, request
@@ -246,15 +248,15 @@ func commonPrefix(s align.Stored, request []align.Hash) int {
 	return n
 }
 
-// editing is what a request does to the stored part of a line.
+// editing describes what a request changes in the stored part of a line.
 type editing struct {
 	change  session.Change
-	rewrite align.Pair // where what is stored is replaced by the rest of the request; Stored < 0: nowhere
-	older   int        // how many messages of the line the client trims away by habit
+	rewrite align.Pair // where the rest of the request replaces the stored messages; Stored < 0 means nowhere
+	older   int        // the number of messages that the client regularly trims from the line
 }
 
-// editing works out what a request does to a line: which turns are removed or come back, and from where on the line is
-// replaced.
+// editing determines what a request changes in a line: which turns it removes or restores, and from where it replaces
+// the line.
 func (x *Exchange) editing(f *found) (e editing) {
 	a, s := f.aligned, f.stored
 	sent := s.sent()
@@ -265,7 +267,7 @@ func (x *Exchange) editing(f *found) (e editing) {
 		}
 	}
 	if x.Delegation != "" || f.head == nil {
-		return e // A sub-agent may not take back what others have said.
+		return e // A sub-agent may not take back what other agents said.
 	}
 	moved, trimmed := false, -1 // where the last trimmed run begins
 	for _, run := range a.Missing {
@@ -306,7 +308,7 @@ func (x *Exchange) editing(f *found) (e editing) {
 		rewrite(c)
 	}
 	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
-		e.rewrite.Stored = -1 // What was trimmed behind it would be lost.
+		e.rewrite.Stored = -1 // The rewrite would lose the messages trimmed after it.
 	} else if at >= 0 && at < 8 {
 		sent.Edits = slices.Clone(sent.Edits)
 		for len(sent.Edits) <= at {
@@ -322,8 +324,8 @@ func (x *Exchange) editing(f *found) (e editing) {
 	return e
 }
 
-// differs reports whether a change says something else. A result of a tool that was cleared, or a picture that is gone,
-// makes room in a prompt and takes nothing back.
+// differs reports whether a change alters what was said. Clearing a tool result or dropping an image only saves space
+// in the prompt, so it does not count.
 func (x *Exchange) differs(s *storedLine, request *side, c align.Pair) bool {
 	was, is := s.Content(c.Stored), request.Content(c.Request)
 	if was.Role == align.Result && 2*len(is.Text) < len(was.Text) {
@@ -332,8 +334,8 @@ func (x *Exchange) differs(s *storedLine, request *side, c align.Pair) bool {
 	return was.Text != is.Text
 }
 
-// remove has the whole turns of a run removed. Where the run has a part of a turn, the line is replaced from there on;
-// nil: the part stays.
+// remove marks the whole turns of a run as removed. If the run covers part of a turn, it rewrites the line from there.
+// If rewrite is nil, the part stays.
 func (e *editing) remove(s *storedLine, a *align.Aligned, run align.Run, rewrite func(align.Pair)) {
 	for t := run.From; t < run.To; {
 		turn, from := s.all.turn[t], t
@@ -362,7 +364,7 @@ func joins(a, b transcript.Run) bool {
 	return a.Turns[1]+1 == b.Turns[0] && a.Messages[1]+1 == b.Messages[0]
 }
 
-// requestAt is the message of a request that the line goes on with from a place on.
+// requestAt returns the index of the request's message with which the line continues after a stored index.
 func requestAt(a *align.Aligned, stored int) int {
 	at := a.New
 	for _, list := range [][]align.Pair{a.Pairs, a.Changes} {
@@ -375,7 +377,7 @@ func requestAt(a *align.Aligned, stored int) int {
 	return at
 }
 
-// restore has removed turns come back that the request sends in their places.
+// restore restores the removed turns that the request sends again in their places.
 func (e *editing) restore(s *storedLine, a *align.Aligned) {
 	end := min(a.Keep, s.upto)
 	if e.rewrite.Stored >= 0 {
@@ -396,7 +398,7 @@ func (e *editing) restore(s *storedLine, a *align.Aligned) {
 	}
 }
 
-// arrange works out what a request that was aligned does at its commit, and what its window is made of.
+// arrange determines what an aligned request changes at its commit and which messages form its window.
 func (x *Exchange) arrange(f *found) {
 	a, s, end := f.aligned, f.stored, len(x.said.parsed)
 	e := x.editing(f)
@@ -425,8 +427,8 @@ func (x *Exchange) arrange(f *found) {
 	x.show(f, e.older)
 }
 
-// owns are the messages of a request that are no part of the conversation. Notes that a client moves about were stored
-// where they stood first.
+// owns returns the messages of a request that are not part of the conversation. Notes that a client moves around stay
+// stored where they first appeared.
 func (x *Exchange) owns(f *found) map[int]bool {
 	out := map[int]bool{}
 	for _, i := range f.aligned.Own {
@@ -445,8 +447,8 @@ func (x *Exchange) owns(f *found) map[int]bool {
 	return out
 }
 
-// without gives the messages of a request from one up to another, but for the client's own text. Messages that are
-// stored already keep their time.
+// without returns the messages of a request in [from, to), except the client's own text. Messages that are already
+// stored keep their time.
 func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []*transcript.Element) {
 	said := x.said.marked()
 	for _, p := range f.aligned.Pairs {
@@ -470,7 +472,7 @@ func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []*tr
 	return out
 }
 
-// opened are the messages of the open turn that a request goes on from, in the client's newest versions of them.
+// opened returns the messages of the open turn that a request continues, in the client's newest versions.
 func (x *Exchange) opened(f *found) (out []*transcript.Element) {
 	l, versions := f.loop, map[int]int{}
 	for _, c := range f.aligned.Changes {
@@ -492,8 +494,8 @@ func (x *Exchange) opened(f *found) (out []*transcript.Element) {
 	return append(out, l.said.cut(from, len(l.said.parsed))...)
 }
 
-// show makes the window of the request's own messages: of what is stored only the turns that the request begins with,
-// and older ones where the client trims its history by habit.
+// show makes the window from the request's own messages. Of the stored turns it includes only those that the request
+// begins with, and older ones if the client regularly trims its history.
 func (x *Exchange) show(f *found, older int) {
 	end := len(x.said.parsed)
 	start := f.line.start(commonPrefix(f.line, x.said.hashes))
@@ -517,7 +519,7 @@ func (x *Exchange) show(f *found, older int) {
 		if f.loop == nil || p.Stored < f.stored.upto || p.Request < start {
 			continue
 		}
-		// Every message of the open turn is shown, as none is hidden.
+		// No message is hidden, so every message of the open turn is shown.
 		if m := &f.loop.said.parsed[f.stored.order[p.Stored]-f.stored.upto]; m.Decision != "" {
 			i := said.parsed[f.request.order[p.Request]].Index
 			said.read[i] = said.read[i].Decided(m.Decision)

@@ -8,20 +8,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// Reasons for which an exchange is not stored.
+// Reasons why an exchange is not stored.
 const (
 	noSession    = "no_session"
 	tooManyForks = "too_many_forks"
 	unreadable   = "unreadable_reply"
 	refused      = "refusal"
 	contended    = "contended"
-	// changedMeanwhile: the client has changed its history while the reply was awaited.
+	// changedMeanwhile: the client changed its history while the reply was awaited.
 	changedMeanwhile = "changed_meanwhile"
 )
 
-// Begin finds what of a request is stored. It answers invalid_messages where a message cannot be read, not_found for a
-// project that is not there, and previous_response_not_found for a request that goes on from a response which nobody
-// knows and does not bring its history. A request that will not be stored is an Exchange all the same, which says why.
+// Begin determines which part of a request is already stored. It returns invalid_messages if a message cannot be read,
+// not_found if the project does not exist, and previous_response_not_found if the request continues an unknown response
+// and does not include its history. A request that will not be stored still returns an Exchange, which says why.
 func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string, ask Ask) (*Exchange, error) {
 	said, err := svc.listen(c.Tenant, projectID, &ask)
 	if err != nil {
@@ -70,7 +70,7 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if ask.Previous != "" && !ask.Delta && !f.whole() {
 		return nil, errUnknown(ask.Previous)
 	}
-	x.said.read = nil // What is pending has its own.
+	x.said.read = nil // Pending messages have their own.
 	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.shown.upto
 	if f.to == "" {
 		x.Session, x.Unstored = ask.Session, tooManyForks
@@ -85,8 +85,8 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	return x, nil
 }
 
-// follow makes the request one that goes on from a response, if that is of its session. A request in another session
-// sends new messages alone there. It gives the response where the request goes on from it.
+// follow makes the request a continuation of a response, if the response belongs to its session. In another session the
+// request only sends new messages. follow returns the response if the request continues it, or nil.
 func (a *Ask) follow(r *Response) *Response {
 	if r == nil {
 		return nil
@@ -101,8 +101,8 @@ func (a *Ask) follow(r *Response) *Response {
 	return r
 }
 
-// resume finds the open turn that a request goes on from. A request that is sent again goes on from where it did before.
-// It answers previous_response_not_found where the session does not hold any more what led to the response.
+// resume finds the open turn that a request continues. A repeated request continues the same turn as before. It returns
+// previous_response_not_found if the session no longer holds the messages that led to the response.
 func (svc *Service) resume(ctx context.Context, tenant string, a *Ask, r *Response, places []place) (l *loop, err error) {
 	i := slices.IndexFunc(places, func(p place) bool { return p.id == r.Session })
 	if i >= 0 {

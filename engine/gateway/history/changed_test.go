@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// TestChangedHistories edits a message, deletes turns and sends them again: what is gone is found by no query and shown
-// by no window, what is back is found again, the counts and the index are sound, and earlier decisions replay.
+// TestChangedHistories edits a message, deletes turns and sends them again. No query finds and no window shows what was
+// removed. What was restored is found again, the counts and the index are consistent, and earlier decisions replay.
 func TestChangedHistories(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	found := func(word string) bool {
@@ -48,7 +48,7 @@ func TestChangedHistories(t *testing.T) {
 		}
 		c.Sound()
 	}
-	found("anything") // From here on messages are indexed.
+	found("anything") // From now on messages are indexed.
 	is(align.New, "Keep my key hunter2 in mind", "I shall keep the key in mind for you.")
 	is(align.Extend, "Which river flows through Turin?", "The river Po flows through the city of Turin.")
 	is(align.Extend, "And through Florence?", "That is the Arno, which ends near Pisa.")
@@ -86,8 +86,8 @@ func TestChangedHistories(t *testing.T) {
 	}
 }
 
-// TestTrimmingIsAHabit has a client that sends its newest messages alone: once that shows, all that was said is stored
-// once, lives and is found, and the window brings older turns back.
+// TestTrimmingIsAHabit has a client that sends only its newest messages. Once that is evident, every message is stored
+// once, is not removed and is found, and the window brings older turns back.
 func TestTrimmingIsAHabit(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	var all []string
@@ -112,8 +112,7 @@ func TestTrimmingIsAHabit(t *testing.T) {
 	c.Sound()
 }
 
-// TestAnswersDoNotBringBackWhatWasTakenOut edits a message while an answer is under way that was asked for with the old
-// one.
+// TestAnswersDoNotBringBackWhatWasTakenOut edits a message while the answer to the old version is still awaited.
 func TestAnswersDoNotBringBackWhatWasTakenOut(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	c.exchange(assistant("I shall keep the key in mind for you."), user("Keep my key hunter2 in mind"))

@@ -15,20 +15,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// maxWaiting bounds how many exchanges of one session wait for their turn to be stored.
+// maxWaiting limits how many exchanges of one session wait to be stored.
 const maxWaiting = 256
 
-// maxAttempts bounds how often an exchange is found again because others stored something meanwhile.
+// maxAttempts limits how often an exchange is matched again because others stored something in the meantime.
 const maxAttempts = 32
 
-// Commit stores an exchange whose reply came whole. Where nothing is to be stored, Stored says why; an error says that
-// something could not be.
+// Commit stores an exchange whose reply is complete. If there is nothing to store, Stored says why. An error means that
+// something could not be stored.
 func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string, x *Exchange, r Reply) (Stored, error) {
 	out := Stored{Session: x.Session, Revision: x.Revision, Reason: x.Unstored}
 	if out.Reason != "" {
 		return out, nil
 	}
-	if x.ask.Format != chat.OpenAIResponses { // Only there requests name responses.
+	if x.ask.Format != chat.OpenAIResponses { // Only Responses requests refer to responses by id.
 		r.ResponseID = ""
 	}
 	reply, err := listen(x.ask.Format, r.Messages)
@@ -45,7 +45,7 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 		err := svc.goOn(ctx, c, projectID, x, &reply, &r, &out)
 		return out, err
 	}
-	// Those who store in one session take turns here, so that only other servers can be first.
+	// Commits to one session take turns here, so only another server can get in between.
 	leave, err := svc.queues.Enter(ctx, c.Tenant+"\x00"+projectID+"\x00"+x.base)
 	if errors.Is(err, admission.ErrFull) {
 		out.Reason = contended
@@ -80,7 +80,7 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 	return out, nil
 }
 
-// goOn remembers what was said so far of a turn that goes on with the client's next request.
+// goOn remembers the messages so far of a turn that continues with the client's next request.
 func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, x *Exchange, reply *saying, r *Reply,
 	out *Stored) error {
 	said, err := heard(x.ask.Format, x.first.pending, reply, r)
@@ -97,7 +97,7 @@ func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, 
 	return nil
 }
 
-// loop is the open turn of an exchange.
+// loop returns the open turn of an exchange.
 func (x *Exchange) loop(f *found, said saying) *loop {
 	l := &loop{session: f.id, agent: x.Delegation, incarnation: f.incarnation(), keep: f.keep, base: f.base(), said: said,
 		shown: said.shown(), given: x.given[f.id]}
@@ -107,11 +107,11 @@ func (x *Exchange) loop(f *found, said saying) *loop {
 	return l
 }
 
-// heard puts what is pending and a reply together, in memory of its own. The reply names its decision.
+// heard joins the pending messages and a reply, in newly allocated memory. The reply names its decision.
 func heard(f chat.Format, pending []*transcript.Element, reply *saying, r *Reply) (saying, error) {
 	list := make([]*transcript.Element, 0, len(pending)+len(r.Hidden)+len(reply.raw))
 	add := func(e *transcript.Element) {
-		if !e.IsRead() { // It is a part of the request or of the answer.
+		if !e.IsRead() { // It is part of the request or of the answer.
 			e = &transcript.Element{Raw: slices.Clone(e.Raw)}
 		}
 		list = append(list, e)
@@ -144,10 +144,10 @@ func heard(f chat.Format, pending []*transcript.Element, reply *saying, r *Reply
 	return listenTo(f, list)
 }
 
-// again finds an exchange once more, because its session went on while the reply was awaited. It takes back only what
-// was there when the request began, or what the same request has stored meanwhile: of two that were sent at once one
-// turn is left. Anything else goes to a fork. Where the client has changed its history meanwhile, what the request says
-// of it is out of date: it is stored only where it goes on from the history as it is now, and else has no place.
+// again matches an exchange once more, because its session changed while the reply was awaited. It takes back only
+// turns that existed when the request began, or that an identical request has stored since: of two identical requests
+// sent at once, one turn remains. Anything else goes to a fork. If the client changed its history in the meantime, the
+// request is out of date: it is stored only if it continues the history as it is now.
 func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
 	f := svc.find(ctx, c, x, places)
 	if x.changedMeanwhile(places) {
@@ -184,7 +184,7 @@ func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, plac
 	return x.apart(places)
 }
 
-// changedMeanwhile reports whether messages that were there when the request began were changed or removed since.
+// changedMeanwhile reports whether messages that existed when the request began have been changed or removed since.
 func (x *Exchange) changedMeanwhile(places []place) bool {
 	was := x.first.place
 	for i := range places {
@@ -195,7 +195,7 @@ func (x *Exchange) changedMeanwhile(places []place) bool {
 	return false
 }
 
-// twin tells whether what a request would take back is one turn, which the same request has made.
+// twin reports whether the request would take back exactly one turn, made by an identical request.
 func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 	if f.match.Case != align.Rewind || f.line.turn[f.keep] != f.line.lastTurn() {
 		return false
@@ -204,7 +204,8 @@ func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 	return !known || made == x.ask.body()
 }
 
-// change is what a commit does besides. The first request of a line that says its kind gives it to the line.
+// change returns the other changes of a commit. The first request of a line that states its kind sets the kind of the
+// line.
 func (x *Exchange) change(f *found) *session.Change {
 	if x.Delegation != "" || x.ask.Kind == "" || f.head != nil && f.head.Sent != nil && f.head.Sent.Kind != "" {
 		return f.change
@@ -224,7 +225,7 @@ func (x *Exchange) change(f *found) *session.Change {
 	return c
 }
 
-// withoutDecisions gives messages that name no decisions, because those are of another session.
+// withoutDecisions returns the messages without their decision ids, which belong to another session.
 func withoutDecisions(list []*transcript.Element) []*transcript.Element {
 	out := make([]*transcript.Element, len(list))
 	for i, e := range list {
@@ -233,8 +234,8 @@ func withoutDecisions(list []*transcript.Element) []*transcript.Element {
 	return out
 }
 
-// store commits what is pending, with the reply, at the revision at which the request was found. It answers
-// revision_changed and session_exists where others came first.
+// store commits the pending messages with the reply, at the revision at which the request was matched. It returns
+// revision_changed or session_exists if another commit came first.
 func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string, x *Exchange, f *found, reply *saying,
 	r Reply, out *Stored) error {
 	if f.to != x.Session {

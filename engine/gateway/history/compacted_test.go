@@ -8,9 +8,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// TestCodexCompacts follows a session of Codex, which keeps the user's messages alone when it compacts, and puts its
-// summary behind them. It does so twice: the second time the request begins as it did behind the first summary, which
-// is no edit.
+// TestCodexCompacts follows a session of Codex, which keeps only the user's messages when it compacts and appends its
+// summary. It compacts twice: the second time the request begins as it did after the first summary, which is not an
+// edit.
 func TestCodexCompacts(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s", ask: history.Ask{Compacts: true}}
 	is := is(t, c)
@@ -22,7 +22,7 @@ func TestCodexCompacts(t *testing.T) {
 	c.history = []string{user("Hi"), user("Here."), user("Second"), user("Summary 1")}
 	x, s = c.exchange(assistant("Three."), user("Third"))
 	is(x, s, align.Tail, "s", "Here.", "Hi", "Hello.", "Second", "Two.", "Summary 1", "Third", "Three.")
-	c.history = c.history[:len(c.history)-1] // The answer was lost on its way.
+	c.history = c.history[:len(c.history)-1] // The answer was lost on the way.
 	x, s = c.exchange(assistant("3."))
 	is(x, s, align.Rewind, "s", "Here.", "Hi", "Hello.", "Second", "Two.", "Summary 1", "Third", "3.")
 	c.exchange(call("a", "f"), user("Fourth"))
@@ -36,8 +36,8 @@ func TestCodexCompacts(t *testing.T) {
 		"4.", "Summary 2", "Third", "5.")
 }
 
-// TestCodexCompactsInWindows has windows made of the stored history, where what was summarised must not come back: each
-// summary begins a fork, and supersedes nothing.
+// TestCodexCompactsInWindows makes windows from the stored history, where summarised messages must not come back. Each
+// summary begins a fork and supersedes nothing.
 func TestCodexCompactsInWindows(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s", ask: history.Ask{Compacts: true, Windowed: true}}
 	is := is(t, c)
@@ -55,7 +55,7 @@ func TestCodexCompactsInWindows(t *testing.T) {
 	c.Lives("s~1", "Hi", "Summary 1", "Second", "Two.")
 }
 
-// TestClaudeCodeCompacts follows a session of Claude Code, which keeps the newest answer behind its summary.
+// TestClaudeCodeCompacts follows a session of Claude Code, which keeps the newest answer after its summary.
 func TestClaudeCodeCompacts(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s", ask: history.Ask{Compacts: true}}
 	is := is(t, c)
@@ -68,7 +68,7 @@ func TestClaudeCodeCompacts(t *testing.T) {
 	x, s = c.exchange(assistant("3."))
 	is(x, s, align.Rewind, "s", "Hi", "Done.", "Go on", "Done.", "Go on", "3.")
 
-	// What goes back further than the newest turn, or is edited, is no summary.
+	// A request that goes back further than the newest turn, or is edited, is not a summary.
 	c.history = []string{user("Summary"), assistant("Done."), user("Go on"), assistant("Else."), user("Go on")}
 	x, s = c.exchange(assistant("4."))
 	is(x, s, align.None, "s~1", "Summary", "Done.", "Go on", "Else.", "Go on", "4.")
@@ -76,13 +76,14 @@ func TestClaudeCodeCompacts(t *testing.T) {
 	x, s = c.exchange(assistant("5."))
 	is(x, s, align.Diverge, "s", "Hi", "Done.", "Edited", "5.")
 
-	// Of clients that may mix conversations in a session, one answer shows nothing.
+	// If a client may mix conversations in a session, one answer proves nothing.
 	c.ask.Compacts, c.history = false, []string{user("Other"), assistant("5.")}
 	x, s = c.exchange(assistant("6."), user("Go on"))
 	is(x, s, align.None, "s~2", "Other", "5.", "Go on", "6.")
 }
 
-// is wants an exchange to be a case and stored in a session, which then holds messages.
+// is returns a check that an exchange matched as a case, and that the session where it is stored then has the given
+// messages.
 func is(t *testing.T, c *client) func(x *history.Exchange, s history.Stored, want align.Case, session string,
 	lives ...string) {
 	return func(x *history.Exchange, s history.Stored, want align.Case, session string, lives ...string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// reading counts what is read of a store: calls, and the records that came back.
+// reading counts the reads of a store: the calls and the records returned.
 type reading struct {
 	store.Store
 	calls, records atomic.Int64
@@ -31,7 +31,7 @@ func (r *reading) Read(ctx context.Context, tenant string, q store.Query) (store
 	return out, err
 }
 
-// long gives a session of so many messages, as its client holds it.
+// long returns the client of a session with the given number of messages.
 func long(tb testing.TB, k *enginetest.Kit, messages int) *client {
 	c := &client{Kit: k, session: fmt.Sprint("long-", messages)}
 	for n := 0; len(c.history) < messages; n++ {
@@ -43,8 +43,8 @@ func long(tb testing.TB, k *enginetest.Kit, messages int) *client {
 	return c
 }
 
-// TestExtendingReads holds that a request that goes on costs as many reads of as many records in a long session as in a
-// short one: while the session is known, and in calls also where it is not.
+// TestExtendingReads checks that a request that continues a session needs as many reads of as many records in a long
+// session as in a short one. For a session that is not in memory, this holds for the number of calls.
 func TestExtendingReads(t *testing.T) {
 	type cost struct{ calls, records int64 }
 	var warm []cost
@@ -68,7 +68,7 @@ func TestExtendingReads(t *testing.T) {
 	}
 }
 
-// BenchmarkExtending is a request that goes on in sessions of several lengths, and its commit.
+// BenchmarkExtending measures a request that continues a session, and its commit, for several session lengths.
 func BenchmarkExtending(b *testing.B) {
 	for _, messages := range []int{10, 1000, 5000} {
 		for _, part := range []string{"begin", "commit"} {
@@ -95,11 +95,11 @@ func BenchmarkExtending(b *testing.B) {
 	}
 }
 
-// dying is a store whose process dies: from some commit on, nothing is written and nothing can be read.
+// dying is a store whose process dies: after some commit, nothing is written and nothing can be read.
 type dying struct {
 	store.Store
 	left  atomic.Int64
-	after bool // the last commit is written, but nobody hears of it
+	after bool // the last commit is written, but not reported
 }
 
 var errDead = errors.New("the process is dead")
@@ -124,8 +124,8 @@ func (d *dying) Read(ctx context.Context, tenant string, q store.Query) (store.R
 	return d.Store.Read(ctx, tenant, q)
 }
 
-// TestCampaignDeaths has the process die before or behind each commit in turn, in a conversation that a client of each sort holds,
-// and be started anew. The client has no reply then and asks again. Every session holds what was said, once.
+// TestCampaignDeaths kills the process before or after each commit in turn, during a conversation of each kind of
+// client, and restarts it. The client gets no reply and asks again. Every session holds each message once.
 func TestCampaignDeaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	conversation := made(r, 1)[0]
@@ -147,7 +147,7 @@ func TestCampaignDeaths(t *testing.T) {
 			}
 			p := newPerson(k, habits[0], format, "s", "", conversation, nil, nil)
 			died, retries, sent, previous := false, false, 0, ""
-			first := 3 // the client comes with a history that is stored in several commits
+			first := 3 // the client starts with a history that is stored in several commits
 			for n := first; n < len(p.messages); n++ {
 				if !p.replies(n) {
 					continue

@@ -1,14 +1,15 @@
-// Package history stores what clients of a model's API say, as turns of sessions. Such clients know nothing of turns:
-// with each call they send their whole history again, or what of it they still have. Begin finds what of a request is
-// stored already and what is new. Commit stores the new part together with the reply, once the reply is whole.
+// Package history stores what clients say to a model's API, as turns of sessions. These clients know nothing about
+// turns: each call sends the whole history again, or what the client still has of it. Begin determines what part of a
+// request is already stored and what is new. Commit stores the new part together with the reply, once the reply is
+// complete.
 //
-// The hard idea is that nothing is written for finding. Each stored message's header holds what the message says as a
-// hash, and the hashes of a session's living messages are the chain that a request is held against (see package resent).
-// So turns that were posted, rewound, forked or imported belong to the chain as well.
+// Matching a request writes nothing. The header of each stored message contains a hash of the message, and the hashes
+// of a session's messages that are not removed form the chain that a request is compared with (see package align). So
+// turns that were posted, rewound, forked or imported are part of the chain as well.
 //
-// A turn reaches from its first new message to the first reply that calls no tools. Until then clients send the open
-// part again with each call, so it is kept in memory alone, for clients that trim within a loop of tool calls. Clients
-// that send what is new alone, behind the id of a response, have theirs stored for a day (response.go).
+// A turn extends from its first new message to the first reply that calls no tools. Until then clients send the open
+// part again with each call, so it is kept only in memory, for clients that trim within a loop of tool calls. For
+// clients that send only new messages, after the id of a response, it is stored for a day (response.go).
 package history
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service finds and stores exchanges with models.
+// Service matches and stores exchanges with models.
 type Service struct {
 	db        *records.DB
 	projects  *project.Service
@@ -32,11 +33,11 @@ type Service struct {
 	histories *lru.Map[*history]
 	loops     *lru.Map[*loops]
 	requests  *lru.Map[elements]
-	queues    *admission.Lines // of those who store in one session
+	queues    *admission.Lines // for commits to the same session
 }
 
-// New makes the room. What it remembers of sessions takes at most limit bytes, and so do what it remembers of open
-// turns and of requests; 0: 64 MiB.
+// New returns a Service. The cache of sessions uses at most limit bytes, and so do the caches of open turns and of
+// requests. If limit is 0, it is 64 MiB.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, queues: admission.NewLines(maxWaiting),
 		histories: lru.New(limit, func() *history { return new(history) }),
@@ -44,33 +45,34 @@ func New(db *records.DB, projects *project.Service, sessions *session.Service, l
 		requests:  lru.New(limit, func() elements { return nil })}
 }
 
-// Ask is a request for a model's reply, as far as it tells what is new.
+// Ask is a request for a model's reply, as far as it is needed to find what is new.
 type Ask struct {
-	Session string // as align.Identify gives it; empty where only Previous says it
-	Agent   string // whose chain it is, and the delegation of what is stored; empty: the main agent's
+	Session string // as returned by align.Identify; empty if only Previous identifies it
+	Agent   string // whose chain it is, and the delegation of the stored messages; empty for the main agent
 	Format  chat.Format
-	Kind    string // tells the requests of different programs apart; empty: all are of one
-	// Messages are the elements of the request's messages or input, as the client sent them, system messages included.
+	Kind    string // distinguishes the requests of different programs; empty if all are from one
+	// Messages are the elements of the request's messages or input, as the client sent them, including system messages.
 	Messages []json.RawMessage
-	// Delta says that Messages are the new ones alone. A Previous that is known says so too, unless Messages turn out to
-	// hold the history all the same.
+	// Delta says that Messages are only the new ones. A known Previous implies it, unless Messages turn out to include the
+	// history.
 	Delta    bool
-	Previous string // the id of the provider's response that the request goes on from; empty: it names none
-	Weak     bool   // Previous says the session before Session does; see align.Identity
-	// Body gives a hash of the request's body: equal bodies are the same request, sent again. It is seldom asked for before
-	// the reply has come. nil: all requests are the same.
+	Previous string // the id of the provider's response that the request continues, or empty
+	Weak     bool   // Previous takes precedence over Session; see align.Identity
+	// Body returns a hash of the request's body. Requests with equal bodies are the same request, sent again. It is rarely
+	// called before the reply has arrived. If nil, all requests count as the same.
 	Body    func() [32]byte
-	Retries int // how often the client says that it has sent the request before
-	// Compacts says that the client summarises its history by itself and mixes no conversations in a session, and
-	// Compacted that it says so of this request. What follows a summary goes on in the session, unless Windowed says that
-	// windows are made of the stored history: all that was summarised would come back then, so it goes to a fork.
+	Retries int // how often the client says it has sent the request before
+	// Compacts says that the client summarises its history itself and does not mix conversations in a session. Compacted
+	// says that this request follows such a summary. What follows a summary stays in the session, unless Windowed says that
+	// windows are made from the stored history. Then all summarised messages would come back, so the request goes to a
+	// fork.
 	Compacts, Compacted, Windowed bool
-	// Holds says that answers may have calls that the client never sees. An open turn with such calls is stored, because
+	// Holds says that answers may contain calls that the client never sees. An open turn with such calls is stored, because
 	// the client cannot send all of it again.
 	Holds bool
 }
 
-// resends reports whether the client sends its history and leaves it to Mneme what became of it.
+// resends reports whether the client sends its history and leaves it to Mneme to find the changes.
 func (a *Ask) resends() bool { return !a.Compacts && !a.Delta }
 
 func (a *Ask) body() (hash [32]byte) {
@@ -82,43 +84,46 @@ func (a *Ask) body() (hash [32]byte) {
 
 // Exchange is a request whose reply is awaited.
 type Exchange struct {
-	// Session is where the request was found, and whose window it gets: the session that was asked for, or a fork of it.
-	// It may be yet to be made.
+	// Session is where the request was found, and the session that its window is made from: the requested session or a fork
+	// of it. It may not exist yet.
 	Session string
-	// Fork is where the exchange will be stored where that is a copy of Session, yet to be made, up to AsOf; else empty.
+	// Fork is the session that will store the exchange if that is a new copy of Session, up to AsOf; else it is empty.
 	Fork string
-	// Delegation is the viewer of the request's window; empty: the main agent.
+	// Delegation is the viewer of the request's window; empty for the main agent.
 	Delegation string
-	// Match says what the request is to the history. Keep counts messages of the history, New and Front those of the
-	// request as they are parsed, system messages left out.
+	// Match says how the request relates to the history. Keep counts messages of the history. New and Front count parsed
+	// messages of the request, without system messages.
 	Match align.Match
-	// Revision is the session's when the request began; 0 where the session is yet to be made.
+	// Revision is the session's revision when the request began, or 0 if the session does not exist yet.
 	Revision uint64
-	// AsOf is the turn that the stored history ends with for this request; nil: all of it stays. Windows of a request
-	// that goes back are asked for as of that turn.
+	// AsOf is the turn that the stored history ends with for this request. If nil, all of it is kept. The window of a
+	// request that goes back is made as of that turn.
 	AsOf *uint32
-	// Project is the request's, and Head is Session's as Begin found it; nil: the session is yet to be made.
+	// Project is the request's project. Head is Session's head when Begin read it, or nil if the session does not exist
+	// yet.
 	Project *project.Record
 	Head    *session.Head
-	// Unstored says why the exchange will not be stored whatever the reply is; empty: it will be.
+	// Unstored says why the exchange will not be stored, whatever the reply is. It is empty if it will be.
 	Unstored string
 
 	ask   Ask
 	said  saying
 	first found // as Begin found it
-	// resumed is what the request goes on from by a response's id or as one that sends what is new alone; nil: nothing.
+	// resumed is the open turn that the request continues, by a response's id or because it sends only new messages, or
+	// nil.
 	resumed *loop
-	base    string            // The request may go on from open turns of this session and of all its forks.
-	given   map[string]uint32 // the turns that each session had given numbers to when the request began
+	base    string            // The request may continue open turns of this session and all its forks.
+	given   map[string]uint32 // the turn numbers that each session had assigned when the request began
 }
 
-// Pending is what stands behind the stored history up to AsOf and is not stored yet: input of the request's window. It
-// is as the client sent it now, and as it was sent before where the client sends new messages alone.
+// Pending returns the messages after the stored history up to AsOf that are not stored yet: the input of the request's
+// window. They are as the client sent them now, preceded by those that it sent before if the client sends only new
+// messages.
 //
-// Replies of a loop of tool calls name their decisions there, as messages of turns do.
+// Replies within a loop of tool calls name their decisions, as messages of turns do.
 func (x *Exchange) Pending() []*transcript.Element { return x.first.shown.pending }
 
-// Front is what the client sent among the messages that is no part of the conversation. It is never stored.
+// Front returns the client's messages that are not part of the conversation. They are never stored.
 func (x *Exchange) Front() (out []*transcript.Element) {
 	if x.first.aligned == nil {
 		return x.said.cut(0, x.Match.Front)
@@ -129,24 +134,24 @@ func (x *Exchange) Front() (out []*transcript.Element) {
 	return out
 }
 
-// Reply is a model's reply that came whole.
+// Reply is a complete reply of a model.
 type Reply struct {
 	Messages []json.RawMessage // as the client will send them again; see wire.Reply
-	// Hidden are messages in front of them that the client never saw: calls of tools that ran on the way, and results.
+	// Hidden are the messages before them that the client never saw: calls of tools that Mneme ran, and their results.
 	Hidden []json.RawMessage
-	Stop   string // why the reply ended, in the provider's word
-	// ResponseID is what later requests name as Previous to go on from the reply; empty: none can, because the provider
-	// does not keep it.
+	Stop   string // why the reply ended, as the provider says it
+	// ResponseID is the Previous of later requests that continue the reply. It is empty if none can, because the provider
+	// does not keep the reply.
 	ResponseID string
-	DecisionID string // of the window that the reply was made from; empty: there was none
+	DecisionID string // of the window that the reply was made from; empty if there was none
 }
 
-// Stored says what became of an exchange.
+// Stored says how an exchange was stored.
 type Stored struct {
 	Session  string
-	Turn     uint32 // that the exchange was stored as; 0: it was not, or not yet
-	Revision uint64 // of the session behind it
-	// Open says that the reply calls tools, so that the turn goes on with the client's next request.
+	Turn     uint32 // the exchange's turn; 0 if it is not stored, or not yet
+	Revision uint64 // of the session after the commit
+	// Open says that the reply calls tools, so the turn continues with the client's next request.
 	Open   bool
-	Reason string // why nothing was stored; empty where Turn or Open say that all went well
+	Reason string // why nothing was stored; empty if Turn or Open is set
 }

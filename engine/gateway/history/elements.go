@@ -12,21 +12,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// elements are what a request said: so much of each element of it as the next request needs not read again. Nothing
-// changes one.
+// elements are the elements of a request, with what the next request needs in order not to read them again. They are
+// immutable.
 type elements []element
 
-// element is an element of a request that is one message and nothing else, by its bytes.
+// element is an element of a request that consists of exactly one message. It is identified by its bytes.
 type element struct {
-	bytes         fingerprint // zero: it has to be read again
+	bytes         fingerprint // zero if it must be read again
 	said          align.Hash
 	role          plan.Role
 	calls, spoken bool
 }
 
-// fingerprint stands for the bytes of an element as it came, within this process. All elements of all requests are
-// fingerprinted, and SHA-256 would take most of the time. The seeds are secret, so that nobody can make two elements with
-// one fingerprint.
+// fingerprint identifies the bytes of an element within this process. All elements of all requests are fingerprinted,
+// and SHA-256 would dominate the cost. The seeds are secret, so nobody can produce two elements with the same
+// fingerprint.
 type fingerprint [2]uint64
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -35,13 +35,13 @@ func fingerprintOf(raw []byte) fingerprint {
 	return fingerprint{maphash.Bytes(seeds[0], raw), maphash.Bytes(seeds[1], raw)}
 }
 
-// elementSize is what an element takes of memory, in bytes.
+// elementSize is the memory used by an element, in bytes.
 const elementSize = 40
 
 func (e elements) weigh() int { return len(e) * elementSize }
 
-// find gives the element with these bytes: the one in the same place, else any, by all, which it makes where the places
-// are others. While they are the same, what stands behind them is new.
+// find returns the element with these bytes: the one at the same index, or any other. It looks others up in all, which
+// it builds when indices first differ. While the indices match, whatever follows the known elements is new.
 func (e elements) find(i int, bytes fingerprint, all map[fingerprint]int) (*element, map[fingerprint]int) {
 	if all == nil {
 		if i >= len(e) {
@@ -61,9 +61,9 @@ func (e elements) find(i int, bytes fingerprint, all map[fingerprint]int) (*elem
 	return nil, all
 }
 
-// listen is the function listen for the messages of a request, which are those of the agent's request before and some
-// more: what that one said is not read again. In OpenAI's Responses items depend on those around them, so that all of
-// them are read.
+// listen is like the function listen, for the messages of a request that usually extends the agent's previous request.
+// It does not read again what the previous request contained. In OpenAI's Responses, items depend on their neighbours,
+// so all of them are read.
 func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	if ask.Format == chat.OpenAIResponses || ask.Session == "" || len(ask.Messages) > transcript.MaxPosted {
 		return listen(ask.Format, ask.Messages)
@@ -87,7 +87,7 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	}
 	read, err := listen(ask.Format, fresh)
 	if err != nil {
-		return listen(ask.Format, ask.Messages) // which names the elements by their places
+		return listen(ask.Format, ask.Messages) // which names the elements by index
 	}
 	s := saying{format: ask.Format, raw: ask.Messages, read: make([]*transcript.Element, len(now)),
 		parsed: make([]message, 0, len(now)), hashes: make([]align.Hash, 0, len(now))}
@@ -120,7 +120,7 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	return s, nil
 }
 
-// whole tells whether the message is all that an element says.
+// whole reports whether the message is everything that an element says.
 func (m *message) whole(raw []byte) bool {
 	return m.Decision == "" && !m.Hidden && bytes.Equal(m.Raw, bytes.TrimSpace(raw))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// pool are elements of a format: plain ones, some that are several messages or none, some with own fields, white space,
-// what is repaired, and what is refused.
+// pool returns elements of a format: plain ones, some that are several messages or none, some with extra fields, white
+// space, repairable ones, and invalid ones.
 func pool(f chat.Format) (out []string) {
 	for n := range 6 {
 		out = append(out, fmt.Sprintf(`{"role":"user","content":"question %d"}`, n),
@@ -36,8 +36,8 @@ func pool(f chat.Format) (out []string) {
 		`{"role":"tool","tool_call_id":"t1","content":"r"}`, `{"role":"tool","content":"whose?"}`)
 }
 
-// TestWhatIsNotReadAgain holds that a request is read as if nothing were known of the one before, whatever its client has
-// done to its history: gone on, trimmed, edited, sent twice.
+// TestWhatIsNotReadAgain checks that a request is read as if the previous one were unknown, whatever the client did to
+// its history: extend, trim, edit or send it twice.
 func TestWhatIsNotReadAgain(t *testing.T) {
 	for _, f := range []chat.Format{chat.OpenAIChat, chat.AnthropicMessages} {
 		rng, from := rand.New(rand.NewPCG(1, uint64(f))), pool(f)

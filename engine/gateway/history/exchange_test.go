@@ -18,14 +18,14 @@ import (
 
 var user, assistant, call, result = enginetest.User, enginetest.Assistant, enginetest.Call, enginetest.Result
 
-// at gives the client as it is, for a request beside others.
+// at returns a copy of the client, for a request beside others.
 func (c *client) at(messages ...string) *client {
 	other := *c
 	other.history = slices.Concat(c.history, messages)
 	return &other
 }
 
-// TestRequestsAtOnce has two requests begin before either has a reply. Of two equal ones one turn is left; of two
+// TestRequestsAtOnce begins two requests before either has a reply. Of two equal requests one turn remains; of two
 // different ones the second goes to a copy of the session as it was when it began.
 func TestRequestsAtOnce(t *testing.T) {
 	for _, tc := range []struct {
@@ -73,7 +73,7 @@ func TestRequestsAtOnce(t *testing.T) {
 				t.Fatalf("%+v", s)
 			}
 			c.Lives("s~1", tc.forks...)
-			// Each goes on where it is.
+			// Each continues where it is.
 			for _, c := range []struct {
 				*client
 				session string
@@ -86,7 +86,7 @@ func TestRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce has sub-agents and the main agent talk at once, really at once: each chain is whole at the end.
+// TestManyAtOnce runs sub-agents and the main agent concurrently, and checks that each chain is complete at the end.
 func TestManyAtOnce(t *testing.T) {
 	k := enginetest.New(t)
 	var all sync.WaitGroup
@@ -115,8 +115,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestForksEnd has conversations under one name that have nothing to do with one another: each has a fork, up to 16,
-// and goes on there; the next ones are not stored.
+// TestForksEnd runs unrelated conversations under one name. Each of up to 16 has its own fork and continues there. The
+// next ones are not stored.
 func TestForksEnd(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	clients := make([]*client, ident.MaxForks+2)
@@ -141,15 +141,15 @@ func TestForksEnd(t *testing.T) {
 			t.Fatalf("%d: %+v %+v", n, x.Match, s)
 		}
 	}
-	// Who names a fork means the session with all of its forks.
+	// The name of a fork means the session with all its forks.
 	clients[3].session = "s~7"
 	if _, s := clients[3].exchange(assistant("x"), user("Again")); s.Session != "s~3" {
 		t.Fatalf("%+v", s)
 	}
 }
 
-// TestSubAgentsTakeBackTheirOwn has a sub-agent ask once more when another agent has talked meanwhile: what the other
-// said stays where it is.
+// TestSubAgentsTakeBackTheirOwn repeats a sub-agent's request after another agent has talked. The other agent's turns
+// stay in place.
 func TestSubAgentsTakeBackTheirOwn(t *testing.T) {
 	main := &client{Kit: enginetest.New(t), session: "s"}
 	sub := &client{Kit: main.Kit, session: "s", agent: "sub"}
@@ -178,7 +178,8 @@ func TestSubAgentsTakeBackTheirOwn(t *testing.T) {
 	main.Lives("s~2", "Hi", "Hello.", "Look", "Found more.", "Bye", "Bye.", "Where?", "Here.")
 }
 
-// TestTurnsOfAHistory has a client come with a history: it is stored as turns, each of a question and all behind it.
+// TestTurnsOfAHistory has a client arrive with a history. It is stored as turns, each with a question and everything
+// after it.
 func TestTurnsOfAHistory(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	_, s := c.exchange(assistant("5"), `{"role":"system","content":"Be kind."}`, user("1"), user("1b"), call("a", "f"), result("a", "x"),
@@ -199,7 +200,7 @@ func TestTurnsOfAHistory(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotStored lists replies that leave no trace, behind which the client asks again.
+// TestWhatIsNotStored lists replies that leave no trace, after which the client asks again.
 func TestWhatIsNotStored(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	c.history = []string{user("Hi")}
@@ -226,8 +227,8 @@ func TestWhatIsNotStored(t *testing.T) {
 	}
 }
 
-// TestLoops follows a loop of tool calls whose replies have decisions and hidden messages: the pending messages hold
-// both, whatever the client makes of its history, and so does the turn.
+// TestLoops follows a loop of tool calls whose replies have decisions and hidden messages. The pending messages and the
+// turn contain both, whatever the client does to its history.
 func TestLoops(t *testing.T) {
 	for variant := range 4 {
 		trims, hides := variant%2 == 1, variant > 1
@@ -246,7 +247,7 @@ func TestLoops(t *testing.T) {
 			}
 			x := sent.begin()
 			want, first := 1+step*n, 1
-			if trims && n > 1 && !hides { // The client has left the question out, and so does the window.
+			if trims && n > 1 && !hides { // The client has left out the question, and so does the window.
 				want, first = len(sent.history), 4-2*n
 			}
 			if len(x.Pending()) != want {
@@ -280,7 +281,7 @@ func TestLoops(t *testing.T) {
 			c.history = append(c.history, string(r.Messages[0]), result(fmt.Sprint("c", n), "ok"))
 		}
 		c.history = append(c.history[:len(c.history)-1], user("Thanks"))
-		if trims { // The first turn was left out meanwhile, and comes back.
+		if trims { // The first turn was left out in between, and comes back.
 			if _, s := c.exchange(assistant("Bye.")); s.Turn != 3 || s.Session != "s" {
 				t.Fatalf("%+v", s)
 			}
@@ -300,7 +301,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestPostsJoin holds that what was posted, rewound, forked and added to a turn belongs to the chain.
+// TestPostsJoin checks that messages that were posted, rewound, forked or added to a turn belong to the chain.
 func TestPostsJoin(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	c.history = []string{user("1"), assistant("2"), user("3"), assistant("4")}

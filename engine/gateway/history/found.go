@@ -12,40 +12,40 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// found is where a request was found, and what follows for its commit.
+// found says where a request was found, and what its commit will do.
 type found struct {
 	place
 	match align.Match
-	loop  *loop // that the request goes on from; nil: none
-	keep  int   // how many messages of the line stay
-	// back is the turn behind which turns are taken back with the commit; nil: none is. copies says that they stay where
-	// they are, and that the exchange goes to a copy of the session instead.
+	loop  *loop // that the request continues, or nil
+	keep  int   // the number of messages of the line to keep
+	// back is the turn after which the commit takes turns back, or nil for none. If copies is set, the turns stay and the
+	// exchange goes to a copy of the session.
 	back    *uint32
 	copies  bool
-	to      string // the session that the exchange is stored in; empty: there is none
+	to      string // the session that stores the exchange; empty if there is none
 	pending []*transcript.Element
-	// shown is what the window is made of: the stored turns up to one, nil: all of them, and messages behind them.
+	// shown is what the window is made of: the stored turns up to a turn (all if nil), and the messages after them.
 	shown struct {
 		upto    *uint32
 		pending []*transcript.Element
 	}
 
-	// A request that is not just longer than what is stored was aligned with it.
+	// set if the request had to be aligned with the stored messages, because it does not simply extend them
 	aligned *align.Aligned
 	stored  *storedLine
 	request *side
-	change  *session.Change // what the commit does besides; nil: nothing
-	rankIs  float64         // the lower, the better the request fits the place
+	change  *session.Change // other changes of the commit, or nil
+	rankIs  float64         // lower values fit better
 	loss    int
 }
 
 // place is a session that a request may belong to.
 type place struct {
 	id    string
-	fork  int           // 0: the session itself
-	head  *session.Head // nil: it is yet to be made
+	fork  int           // 0 for the session itself
+	head  *session.Head // nil if it does not exist yet
 	line  line          // of the request's agent
-	whole line          // with the messages that the client has removed
+	whole line          // including the messages that the client has removed
 	all   map[string]line
 }
 
@@ -63,7 +63,7 @@ func (p *place) revision() uint64 {
 	return p.head.Revision
 }
 
-// whole reports whether a request brings what the session holds, and goes on from there.
+// whole reports whether a request contains everything the session holds and continues from there.
 func (f *found) whole() bool {
 	switch f.match.Case {
 	case align.New, align.None, align.Rewind, align.Diverge:
@@ -72,10 +72,10 @@ func (f *found) whole() bool {
 	return f.match.Keep > 0
 }
 
-// base is the hash of the chain that the pending messages stand behind.
+// base returns the hash of the chain that the pending messages follow.
 func (f *found) base() align.Hash { return f.line.chained(f.keep) }
 
-// places reads the session that was asked for and its forks, with their chains.
+// places reads the requested session and its forks, with their chains.
 func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string, x *Exchange) ([]place, error) {
 	out := make([]place, ident.MaxForks+1)
 	for n := range out {
@@ -108,7 +108,7 @@ func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string
 	return out, nil
 }
 
-// find holds a request against the places as they are.
+// find matches a request against the places as they are.
 func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
 	ls := svc.openTurns(c, x)
 	var all []found
@@ -138,7 +138,7 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, place
 	return f
 }
 
-// loops gives the open turns of a place that a request may go on from; nil stands for what is stored.
+// loops returns the open turns of a place that a request may continue; nil stands for the stored history.
 func (p *place) loops(ls *loops, x *Exchange) (out []*loop) {
 	if x.ask.Delta {
 		return x.alone(p)
@@ -154,7 +154,7 @@ func (p *place) loops(ls *loops, x *Exchange) (out []*loop) {
 	return out
 }
 
-// alone gives the one open turn that a request goes on from which sends what is new alone.
+// alone returns the open turn that a delta request continues, or nil.
 func (x *Exchange) alone(p *place) []*loop {
 	l := x.resumed
 	switch {
@@ -166,8 +166,8 @@ func (x *Exchange) alone(p *place) []*loop {
 	return []*loop{nil}
 }
 
-// repeats tells whether the newest turn, which begins at a place, was made by the same request, behind an open turn, as
-// far as one can know: its body is the same and, because nobody may know that any more, its messages.
+// repeats reports whether the newest turn, which begins at start, was made by the same request, sent after an open
+// turn. Its messages must be the same and, if the body of the turn's request is still known, the bodies too.
 func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 	said := x.said.hashes
 	if l != nil {
@@ -180,7 +180,8 @@ func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 	return !known || made == x.ask.body()
 }
 
-// apart is a request that belongs to none of the places: it begins a fork. Where there are too many, it has no place.
+// apart returns the result for a request that belongs to none of the places: it begins a fork. If there are too many
+// forks, it has no place.
 func (x *Exchange) apart(places []place) found {
 	f := found{match: align.Match{Case: align.None}, to: freeFork(places)}
 	f.place.id = f.to
@@ -192,7 +193,7 @@ func (x *Exchange) apart(places []place) found {
 	return f
 }
 
-// freeFork is the id of the first fork that is yet to be made; empty: there are too many.
+// freeFork returns the id of the first fork that does not exist yet, or "" if there are too many.
 func freeFork(places []place) string {
 	for i := range places {
 		if places[i].fork > 0 && places[i].head == nil {
@@ -202,7 +203,7 @@ func freeFork(places []place) string {
 	return ""
 }
 
-// foundAt holds a request against one place, or against an open turn there.
+// foundAt matches a request against one place, or against an open turn there.
 func (svc *Service) foundAt(ctx context.Context, tenant string, x *Exchange, p place, l *loop) found {
 	at := pathOf(p.line, l)
 	f := found{place: p, loop: l}
@@ -230,12 +231,12 @@ func (svc *Service) foundAt(ctx context.Context, tenant string, x *Exchange, p p
 	}
 	f.keep = l.keep
 	if !whole && f.match.Case != align.Delta {
-		f.match = align.Match{Case: align.None} // The request goes on from before the open turn, or from elsewhere.
+		f.match = align.Match{Case: align.None} // The request continues from a message before the open turn, or from elsewhere.
 	}
 	return f
 }
 
-// compacted corrects what a request is whose client makes summaries by itself: they are no edits, and no other
+// compacted corrects the match for clients that write summaries themselves: these are neither edits nor other
 // conversations.
 func (x *Exchange) compacted(f *found, s align.Stored) {
 	edits := f.match.Case == align.Diverge
@@ -243,7 +244,7 @@ func (x *Exchange) compacted(f *found, s align.Stored) {
 		return
 	}
 	newest := f.line.lastStart()
-	if f.loop != nil { // Nothing behind its beginning is a turn yet.
+	if f.loop != nil { // Nothing after its beginning is a turn yet.
 		newest = s.Len()
 	}
 	m := align.FindCompacted(s, newest, x.said.hashes, x.said.assistant, x.ask.Compacted)
@@ -256,14 +257,14 @@ func (x *Exchange) compacted(f *found, s align.Stored) {
 	}
 }
 
-// rank orders what a request may be: the lower, the better.
+// rank orders the possible matches of a request. Lower is better.
 func (f *found) rank() int {
 	return slices.Index([]align.Case{align.Extend, align.Rewind, align.Tail, align.Delta, align.Diverge, align.New},
 		f.match.Case)
 }
 
-// better compares two places that a request fits in the same way. The longer match comes first, then the place that was
-// asked for, then, where a message was edited, the place that was used last.
+// better compares two places that match a request in the same way. It prefers the longer match, then the requested
+// place, then, if a message was edited, the place that was used last.
 func (x *Exchange) better(a, b *found) int {
 	asked := func(f *found) int {
 		if f.id == x.ask.Session {
@@ -281,8 +282,8 @@ func (x *Exchange) better(a, b *found) int {
 		cmp.Compare(a.fork, b.fork))
 }
 
-// settle works out what a match means for the commit: what is pending, and which turns it takes back. Turns are taken
-// back whole, and what is kept of one is stored again.
+// settle determines what a match means for the commit: what is pending, and which turns it takes back. Turns are taken
+// back whole, and the part to keep is stored again.
 func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	f.to = f.id
 	if f.aligned != nil {
@@ -303,7 +304,7 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	}
 }
 
-// goOnFrom works out what is pending behind the stored messages that a request begins or ends with.
+// goOnFrom determines what is pending after the stored messages that a request begins or ends with.
 func (x *Exchange) goOnFrom(f *found) {
 	start, from := f.line.start(f.keep), f.match.New
 	if f.loop == nil {
@@ -324,8 +325,8 @@ func (x *Exchange) goOnFrom(f *found) {
 	}
 }
 
-// spares tells whether what would be taken back has to stay: a sub-agent takes back no turns of others, and an open turn
-// none that came after it began, unless the same request made it.
+// spares reports whether turns that would be taken back must stay. A sub-agent takes back no turns of others. An open
+// turn takes back no turns that came after it began, unless the same request made them.
 func (x *Exchange) spares(f *found, ls *loops) bool {
 	if x.Delegation != "" && f.others(x.Delegation, *f.back) {
 		return true
@@ -336,7 +337,7 @@ func (x *Exchange) spares(f *found, ls *loops) bool {
 	return f.line.lastStart() != f.keep || !x.repeats(&f.place, f.keep, f.loop, ls)
 }
 
-// others tells whether other agents have turns behind one.
+// others reports whether other agents have turns after the given one.
 func (p *place) others(agent string, turn uint32) bool {
 	for other, l := range p.all {
 		if other != agent && l.lastTurn() > turn {

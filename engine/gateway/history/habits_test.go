@@ -25,10 +25,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// talk is a whole conversation: messages as a provider and a client exchange them, system messages left out.
+// talk is a whole conversation: messages as a provider and a client exchange them, without system messages.
 type talk []chat.Message
 
-// made gives conversations with questions, loops of tool calls, several calls at once and long texts. The first
+// made generates conversations with questions, loops of tool calls, several calls at once and long texts. The first
 // messages and many answers are the same in all of them.
 func made(r *rand.Rand, n int) (out []talk) {
 	for range n {
@@ -57,7 +57,7 @@ func made(r *rand.Rand, n int) (out []talk) {
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// recorded gives the conversations of the transcripts that MNEME_TESTDATA names; none where it is unset.
+// recorded returns the conversations of the transcripts in MNEME_TESTDATA, or none if it is unset.
 func recorded(t *testing.T) (out []talk) {
 	file, err := os.Open(filepath.Join(os.Getenv("MNEME_TESTDATA"), "tau-airline-50.jsonl"))
 	if err != nil {
@@ -88,13 +88,13 @@ func recorded(t *testing.T) (out []talk) {
 	return out
 }
 
-// in gives a conversation as a format writes it: one element a message.
+// in returns a conversation in a format, one element per message.
 func (t talk) in(f chat.Format) (out []json.RawMessage) {
 	for i := range t {
 		m := t[i]
 		m.Raw = nil
 		if raw := chat.JSON(f, &m, chat.Options{}); raw[0] == '[' {
-			out = append(out, raw[1:len(raw)-1]) // items of the Responses
+			out = append(out, raw[1:len(raw)-1]) // items of Responses
 		} else {
 			out = append(out, json.RawMessage(raw))
 		}
@@ -102,11 +102,11 @@ func (t talk) in(f chat.Format) (out []json.RawMessage) {
 	return out
 }
 
-// habit is what a client makes of its history before it sends it; r says how this time.
+// habit is how a client changes its history before it sends it. The random source r varies it.
 type habit struct {
 	name string
 	send func(r *rand.Rand, f chat.Format, history []json.RawMessage) []json.RawMessage
-	// again is the chance that a reply is lost on its way to the client, which then asks once more.
+	// again is the probability that a reply is lost on its way to the client, which then asks again.
 	again float64
 	trims bool // it leaves messages out
 }
@@ -127,7 +127,7 @@ var habits = []habit{
 	{name: "retries", again: .2, send: func(_ *rand.Rand, _ chat.Format, h []json.RawMessage) []json.RawMessage { return h }},
 }
 
-// trimmed gives about the last n messages; no result comes first, because its call would be missing.
+// trimmed returns about the last n messages. The first one is never a result, because its call would be missing.
 func trimmed(f chat.Format, h []json.RawMessage, n int) []json.RawMessage {
 	h = h[max(0, len(h)-n):]
 	for {
@@ -139,7 +139,7 @@ func trimmed(f chat.Format, h []json.RawMessage, n int) []json.RawMessage {
 	}
 }
 
-// sugar writes texts as blocks or as strings, moves cache marks and adds what SDKs add.
+// sugar writes texts as blocks or strings, moves cache marks and adds what SDKs add.
 func sugar(r *rand.Rand, f chat.Format, h []json.RawMessage) []json.RawMessage {
 	return each(h, func(i int, m map[string]any) {
 		kind := map[chat.Format]string{chat.OpenAIChat: "text", chat.AnthropicMessages: "text", chat.OpenAIResponses: "input_text"}[f]
@@ -166,7 +166,7 @@ func sugar(r *rand.Rand, f chat.Format, h []json.RawMessage) []json.RawMessage {
 	})
 }
 
-// rewritten writes the arguments of calls with other white space and another order of members.
+// rewritten writes the arguments of calls with different white space and member order.
 func rewritten(_ *rand.Rand, _ chat.Format, h []json.RawMessage) []json.RawMessage {
 	anew := func(o map[string]any, name string) {
 		var v any
@@ -184,7 +184,7 @@ func rewritten(_ *rand.Rand, _ chat.Format, h []json.RawMessage) []json.RawMessa
 	})
 }
 
-// each changes the elements of a history, which may be several items for one message.
+// each changes the elements of a history. One message may be several items.
 func each(h []json.RawMessage, change func(i int, m map[string]any)) (out []json.RawMessage) {
 	for i, raw := range h {
 		var list []map[string]any
@@ -200,7 +200,7 @@ func each(h []json.RawMessage, change func(i int, m map[string]any)) (out []json
 	return out
 }
 
-// elements takes messages apart into the elements that are posted.
+// elements splits messages into the elements that are posted.
 func elements(h []json.RawMessage) (out []json.RawMessage) {
 	if err := json.Unmarshal(slices.Concat([]byte{'['}, bytes.Join(raw(h), []byte{','}), []byte{']'}), &out); err != nil {
 		panic(err)
@@ -215,19 +215,19 @@ func raw(h []json.RawMessage) (out [][]byte) {
 	return out
 }
 
-// person is a client that holds a conversation by a habit.
+// person is a client that holds a conversation according to a habit.
 type person struct {
 	*enginetest.Kit
 	habit
 	format         chat.Format
 	session, agent string
-	messages       []json.RawMessage // all of the conversation
+	messages       []json.RawMessage // of the whole conversation
 	said           []align.Hash
-	at             int // so many were said
+	at             int // the number said so far
 	r              *rand.Rand
 	cases          map[align.Case]int
-	lives          string // the session that the conversation is kept in
-	main           bool   // others live in the session as well
+	lives          string // the session that keeps the conversation
+	main           bool   // others use the session too
 }
 
 func newPerson(k *enginetest.Kit, h habit, f chat.Format, session, agent string, t talk, r *rand.Rand, cases map[align.Case]int) *person {
@@ -242,7 +242,7 @@ func newPerson(k *enginetest.Kit, h habit, f chat.Format, session, agent string,
 	return p
 }
 
-// step makes the next call of the model, and wants the session to hold what was said. It is false at the end.
+// step makes the next call of the model and checks that the session holds what was said. It returns false at the end.
 func (p *person) step() bool {
 	p.Helper()
 	for p.at < len(p.messages) && !p.replies(p.at) {
@@ -261,7 +261,7 @@ func (p *person) step() bool {
 		}
 		p.cases[x.Match.Case]++
 		reply := p.messages[p.at]
-		if lost && p.r.IntN(2) == 0 { // the model never says the same twice
+		if lost && p.r.IntN(2) == 0 { // the model never says the same thing twice
 			reply = talk{{Role: plan.RoleAssistant, Text: fmt.Sprint("Another answer ", p.r.IntN(1000))}}.in(p.format)[0]
 		}
 		s, err := p.Dialogues.Commit(p.Context(), p.Admin, ident.DefaultProject, x, history.Reply{Messages: elements([]json.RawMessage{reply})})
@@ -290,7 +290,7 @@ func (p *person) replies(i int) bool {
 	return parsed[0].Role == plan.RoleAssistant
 }
 
-// holds wants the session to hold what was said, message by message.
+// holds checks that the session holds what was said, message by message.
 func (p *person) holds() {
 	p.Helper()
 	var got []align.Hash
@@ -321,8 +321,8 @@ func (p *person) holds() {
 			page.Cursor = *list.NextCursor
 		}
 	}
-	if p.trims { // What a client leaves out may count as removed until it turns out to be a habit.
-		if p.name == "summarises" { // A summary in the place of one question looks like an edit of it.
+	if p.trims { // Messages that a client leaves out may count as removed until it turns out to be a habit.
+		if p.name == "summarises" { // A summary in place of one question looks like an edit of it.
 			got = slices.DeleteFunc(got, func(h align.Hash) bool { return !slices.Contains(p.said, h) })
 		}
 		rest := got
@@ -340,8 +340,8 @@ func (p *person) holds() {
 	}
 }
 
-// TestCampaignHabits has clients of every habit hold conversations in every format: no message may come to stand in
-// another session, twice, or nowhere, and each session holds what was said behind each turn.
+// TestCampaignHabits runs conversations with clients of every habit in every format. No message may be stored in
+// another session, twice or not at all, and each session holds what was said after each turn.
 func TestCampaignHabits(t *testing.T) {
 	seed := campaign.Seed(t)
 	talks := append(made(rand.New(rand.NewPCG(seed, 0)), campaign.Size(9, 100)), recorded(t)...)
@@ -377,12 +377,12 @@ func TestCampaignHabits(t *testing.T) {
 	}
 }
 
-// TestTwoAgentsUnderOneName has two agents talk in turn under the name of one session. Where each says which agent it is,
-// both live in the session, each with its own chain. Where they do not, the second one lives in a fork.
+// TestTwoAgentsUnderOneName has two agents alternate under one session name. If they identify themselves, both use the
+// session, each with its own chain. If not, the second one uses a fork.
 func TestTwoAgentsUnderOneName(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	talks := made(r, campaign.Size(4, 40))
-	for i := range talks { // Nothing but a few words would not show which conversation a request belongs to.
+	for i := range talks { // A few words would not show which conversation a request belongs to.
 		talks[i][0].Text = fmt.Sprint("Hello from ", i)
 		for j := range talks[i] {
 			if m := &talks[i][j]; m.Role != plan.RoleTool && len(m.Calls) == 0 {
@@ -405,11 +405,11 @@ func TestTwoAgentsUnderOneName(t *testing.T) {
 				one := newPerson(k, h, chat.OpenAIChat, name, "", talks[i], rand.New(rand.NewPCG(uint64(n), uint64(i))), cases)
 				two := newPerson(k, h, chat.OpenAIChat, name, agent, talks[i+1], rand.New(rand.NewPCG(uint64(n), 1)), cases)
 				one.main = true
-				if !named { // Whoever has the first reply has the session.
+				if !named { // The session belongs to the agent that gets the first reply.
 					one.lives, two.lives = "", ""
 				}
 				for more := true; more; {
-					if h.again > 0 && named { // who asks again takes back what others said behind
+					if h.again > 0 && named { // asking again takes back what others said since
 						more = one.step()
 						continue
 					}

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// line is what lives of one agent's messages in a session, as a chain. It is immutable: only whoever holds the newest
-// line of a history appends to the arrays, behind what others see.
+// line is the chain of one agent's messages in a session that are not removed. It is immutable: only the holder of a
+// history's newest line appends to the arrays, after the part that others see.
 type line struct {
 	said  []align.Hash
-	chain []align.Hash // of so many messages and one more
+	chain []align.Hash // chain[i] covers i+1 messages
 	turn  []uint32
 	about []about
 }
 
-// about is what is known of a stored message without its body.
+// about is what is known about a stored message without its body.
 type about struct {
 	seq     uint64
 	created int64 // ms since 1970
@@ -29,7 +29,7 @@ type about struct {
 	role    align.Role
 }
 
-// chained is the hash of the first n messages, rolled one after another.
+// chained returns the rolling hash of the first n messages.
 func (l line) chained(n int) align.Hash {
 	if n == 0 {
 		return align.Hash{}
@@ -37,7 +37,7 @@ func (l line) chained(n int) align.Hash {
 	return l.chain[n-1]
 }
 
-// Len and Message make a line a align.Stored.
+// Len and Message implement align.Stored.
 func (l line) Len() int { return len(l.said) }
 
 func (l line) Message(i int) align.Hash { return l.said[i] }
@@ -48,7 +48,7 @@ func (l line) with(h *transcript.Header) line {
 		append(l.about, about{h.Seq, h.Created, uint8(sizeOf(role, int(h.TextBytes))), role})}
 }
 
-// position is where a message of another line, which has no others, stands in this one.
+// position returns the index in this line of a message of in, whose messages are all in this line.
 func (l line) position(in line, at int) int {
 	if at >= in.Len() {
 		return l.Len()
@@ -57,7 +57,7 @@ func (l line) position(in line, at int) int {
 	return i
 }
 
-// start is where the turn begins that goes on behind so many messages; the number itself where none does.
+// start returns the index where the turn begins that continues after n messages, or n if none does.
 func (l line) start(n int) int {
 	if n == 0 || n >= len(l.turn) || l.turn[n-1] != l.turn[n] {
 		return n
@@ -65,7 +65,7 @@ func (l line) start(n int) int {
 	return slices.Index(l.turn, l.turn[n])
 }
 
-// lastStart is where the newest turn begins.
+// lastStart returns the index where the newest turn begins.
 func (l line) lastStart() int {
 	if len(l.turn) == 0 {
 		return 0
@@ -73,7 +73,7 @@ func (l line) lastStart() int {
 	return slices.Index(l.turn, l.lastTurn())
 }
 
-// lastTurn is that of the newest message; 0: there is none.
+// lastTurn returns the turn of the newest message, or 0 if there is none.
 func (l line) lastTurn() uint32 {
 	if len(l.turn) == 0 {
 		return 0
@@ -81,7 +81,7 @@ func (l line) lastTurn() uint32 {
 	return l.turn[len(l.turn)-1]
 }
 
-// history is a session as chains: one for each agent.
+// history is a session as chains, one per agent.
 type history struct {
 	lineage    transcript.Lineage
 	messages   uint64
@@ -89,10 +89,10 @@ type history struct {
 	lines      lines
 }
 
-// lines are the chains of a session by delegation: of living messages, and with those that a client has removed.
+// lines are the chains of a session by delegation: without and with the messages that a client has removed.
 type lines struct{ living, whole map[string]line }
 
-// add takes up headers behind the newest.
+// add adds the headers of newer messages.
 func (l lines) add(hs []transcript.Header, removed transcript.Runs) {
 	for i := range hs {
 		h := &hs[i]
@@ -120,8 +120,8 @@ func (h *history) weigh() int {
 	return n
 }
 
-// lines gives the chains of a session at the head just read. What was read of it before serves where the head came from
-// it by turns alone, so that a session that goes on costs what is new.
+// lines returns the chains of a session at the head just read. It reuses what was read before if only turns were added
+// since, so a session that continues costs only what is new.
 func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (none lines, err error) {
 	if h == nil || h.Messages == 0 {
 		return none, nil
@@ -160,7 +160,7 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 	return next.lines, nil
 }
 
-// key is that of something that is remembered of a tenant, in one stretch of the store's history.
+// key returns the cache key of a name of a tenant, for one incarnation of the store.
 func (svc *Service) key(tenant, name string) string {
 	return store.Epoch(svc.db.Store) + "/" + tenant + "/" + name
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// client is one that holds its whole history and sends it with each call.
+// client is a client that holds its whole history and sends it with each call.
 type client struct {
 	*enginetest.Kit
 	session, agent string
 	body           [32]byte
 	history        []string
-	ask            history.Ask // what a request says besides
+	ask            history.Ask // the other fields of its requests
 }
 
 func (c *client) begin() *history.Exchange {
@@ -51,7 +51,7 @@ func (c *client) exchange(reply string, messages ...string) (*history.Exchange, 
 	return x, c.commit(x, reply)
 }
 
-// TestClientsThatSendTheirHistory follows one conversation through what clients do to it.
+// TestClientsThatSendTheirHistory follows one conversation through the changes that clients make.
 func TestClientsThatSendTheirHistory(t *testing.T) {
 	c := &client{Kit: enginetest.New(t), session: "s"}
 	is := func(x *history.Exchange, s history.Stored, want align.Case, turn uint32, lives ...string) {

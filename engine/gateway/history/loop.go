@@ -8,20 +8,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// loop is the open part of a turn: what was said since the last stored turn, up to a reply that calls tools. It stands
-// behind the first keep messages of a chain, whose hash is base, so it holds however the session goes on.
+// loop is the open part of a turn: the messages since the last stored turn, up to a reply that calls tools. It follows
+// the first keep messages of a chain, whose hash is base, so it remains valid however the session continues.
 type loop struct {
 	session, agent string
-	incarnation    ident.Incarnation // of the session; zero: it was yet to be made
+	incarnation    ident.Incarnation // of the session; zero if it did not exist yet
 	keep           int
 	base           align.Hash
-	given          uint32      // the turns that the session had given numbers to when the loop began
-	response       *responseID // under which it is stored; nil: it is kept in memory alone
-	said           saying      // with decisions and hidden messages
+	given          uint32      // the turn numbers that the session had assigned when the loop began
+	response       *responseID // its id in the store; nil if it is kept only in memory
+	said           saying      // including decisions and hidden messages
 	shown          []align.Hash
 }
 
-// behind tells whether the loop stands behind messages of a place.
+// behind reports whether the loop follows messages of a place.
 func (l *loop) behind(p *place) bool {
 	if l.keep > p.line.Len() || l.incarnation != p.incarnation() && l.keep > 0 {
 		return false
@@ -29,35 +29,35 @@ func (l *loop) behind(p *place) bool {
 	return p.line.chained(l.keep) == l.base
 }
 
-// of tells whether the loop holds nothing but the beginning of another one, which may have moved to a fork meanwhile.
+// of reports whether the loop is the beginning of another one, which may have moved to a fork since.
 func (l *loop) of(longer *loop) bool {
 	return l.agent == longer.agent && l.keep == longer.keep && l.base == longer.base &&
 		len(l.shown) <= len(longer.shown) && slices.Equal(l.shown, longer.shown[:len(l.shown)])
 }
 
-// holds tells whether there are messages in the loop that the client does not have.
+// holds reports whether the loop has messages that the client does not have.
 func (l *loop) holds() bool { return len(l.shown) < len(l.said.parsed) }
 
-// old is an open turn of which nothing was said yet: it stands for the messages before it.
+// old returns an open turn without messages: it stands for the messages before it.
 func old(p *place, agent string, keep int) *loop {
 	return &loop{session: p.id, agent: agent, incarnation: p.incarnation(), keep: keep, base: p.line.chained(keep),
 		given: p.line.lastTurn()}
 }
 
-// loops are the open turns of a session and its forks, the newest first, and which requests made the newest turns.
+// loops are the open turns of a session and its forks, newest first, and the requests that made the newest turns.
 type loops struct {
 	open   []*loop
 	bodies []body
 }
 
-// body tells of the request that a turn was made of.
+// body identifies the request that a turn was made of.
 type body struct {
 	session string
 	turn    uint32
 	hash    [32]byte
 }
 
-// Bounds of what is remembered of a session and its forks.
+// Limits of what is remembered of a session and its forks.
 const (
 	maxLoops  = 16
 	maxBodies = 64
@@ -68,20 +68,20 @@ func (ls *loops) weigh() int {
 	for _, l := range ls.open {
 		n += 256 + len(l.shown)*messageSize
 		for _, raw := range l.said.raw {
-			n += 2 * len(raw) // as it came and as it was read
+			n += 2 * len(raw) // the raw message and the parsed one
 		}
 	}
 	return n
 }
 
-// with gives the loops and one more, which takes the place of those that it goes on from.
+// with returns the loops with l added. It replaces the loops that l continues.
 func (ls *loops) with(l *loop) *loops {
 	out := ls.without(l)
 	out.open = append([]*loop{l}, out.open[:min(len(out.open), maxLoops-1)]...)
 	return out
 }
 
-// stored gives the loops behind a commit: the turn is no longer open, and its request is known.
+// stored returns the loops after a commit: the turn is no longer open, and its request is known.
 func (ls *loops) stored(turn *loop, b body) *loops {
 	out := ls.without(turn)
 	out.bodies = append([]body{b}, ls.bodies[:min(len(ls.bodies), maxBodies-1)]...)
@@ -98,7 +98,7 @@ func (ls *loops) without(turn *loop) *loops {
 	return out
 }
 
-// body gives the request that a turn was made of, if that is known.
+// body returns the hash of the request that a turn was made of, if it is known.
 func (ls *loops) body(session string, turn uint32) (hash [32]byte, known bool) {
 	for _, b := range ls.bodies {
 		if b.session == session && b.turn == turn {
@@ -108,7 +108,7 @@ func (ls *loops) body(session string, turn uint32) (hash [32]byte, known bool) {
 	return hash, false
 }
 
-// path is a line up to some message, with a loop behind it. It is a align.Stored.
+// path is a line up to some message, followed by a loop. It implements align.Stored.
 type path struct {
 	line  line
 	keep  int
@@ -131,9 +131,9 @@ func (p path) Message(i int) align.Hash {
 	return p.line.Message(i)
 }
 
-// again gives what a client sent from a message on that the loop begins with: as it was sent now, but with the hidden
-// messages between, and with the decisions of the replies. A reply behind hidden messages stays as it was stored, because
-// the client's has thinking that was made behind other messages.
+// again returns what a client sent, starting with a message that the loop begins with: as it was sent now, but with the
+// hidden messages in between and with the decisions of the replies. A reply after hidden messages stays as it was
+// stored, because the client's copy has thinking that was made after other messages.
 func (l *loop) again(said saying) (out []*transcript.Element) {
 	said = said.marked()
 	at, from := l.keep, l.keep
@@ -155,7 +155,7 @@ func (l *loop) again(said saying) (out []*transcript.Element) {
 	return append(out, said.cut(from, len(said.parsed))...)
 }
 
-// openTurns are those of a request's session.
+// openTurns returns the open turns of a request's session.
 func (svc *Service) openTurns(c ident.Caller, x *Exchange) *loops {
 	ls, unlock := svc.loops.Locked(svc.loopsKey(c, x))
 	defer unlock()

@@ -18,32 +18,32 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// How long requests may go on from a response: OpenAI keeps responses as long. What was said in an open turn is kept for
-// a shorter time, because it is stored nowhere else and nobody may come for it.
+// How long requests may continue a response. OpenAI keeps responses for the same time. The messages of an open turn are
+// kept for a shorter time, because they are stored nowhere else and may never be used.
 const (
 	responseLife = 30 * 24 * time.Hour
 	openTurnLife = 24 * time.Hour
 )
 
-// Response says where a model's response lies, for requests that go on from it. Clients that send new messages alone
-// and name no response have one as well, for the open turn of each agent in a session.
+// Response says where a model's response is stored, for requests that continue it. Clients that send only new messages
+// and name no response have one too, for the open turn of each agent in a session.
 type Response struct {
 	Session string      `json:"session"`
 	Agent   string      `json:"agent,omitempty"`
-	Keep    int         `json:"keep"`  // the agent's messages that it stands behind, itself included; of an open turn: before the turn
+	Keep    int         `json:"keep"`  // the number of the agent's messages up to and including the response; for an open turn, the number before the turn
 	Chain   align.Hash  `json:"chain"` // of them
 	Open    *responseID `json:"open,omitempty"`
 	Body    [32]byte    `json:"body"` // of the request
-	// Else holds where the session does not hold the response, because its turn was not stored after all.
+	// Else applies if the session does not hold the response, because its turn was not stored after all.
 	Else  *Response `json:"else,omitempty"`
 	Until time.Time `json:"until"`
 }
 
-// OpenTurn is what was said in an open turn up to a reply that calls tools, since the reply of Before.
+// OpenTurn contains the messages of an open turn since the reply of Before, up to a reply that calls tools.
 type OpenTurn struct {
 	Format   string            `json:"format"`
 	Before   *responseID       `json:"before,omitempty"`
-	Given    uint32            `json:"given"` // the turns that the session had given numbers to when the turn began
+	Given    uint32            `json:"given"` // the turn numbers that the session had assigned when the turn began
 	Messages []json.RawMessage `json:"messages"`
 }
 
@@ -60,7 +60,7 @@ func idOf(texts ...string) *responseID {
 	return &id
 }
 
-// name is the id under which a request may look for what it goes on from; nil: it goes by its messages alone.
+// name returns the id by which a request looks for what it continues, or nil if only its messages count.
 func (a *Ask) name() *responseID {
 	switch {
 	case a.Previous != "":
@@ -71,12 +71,12 @@ func (a *Ask) name() *responseID {
 	return nil
 }
 
-// errUnknown answers a request that goes on from a response which nobody knows.
+// errUnknown returns the error for a request that continues an unknown response.
 func errUnknown(id string) error {
 	return fault.Errorf(fault.Invalid, "previous_response_not_found", "Previous response with id '%s' not found.", id)
 }
 
-// before finds the response that a request goes on from; nil: it is unknown.
+// before returns the response that a request continues, or nil if it is unknown.
 func (svc *Service) before(ctx context.Context, c ident.Caller, projectID string, a *Ask) (*Response, error) {
 	if id := a.name(); id != nil {
 		return svc.response(ctx, c, projectID, id)
@@ -84,20 +84,21 @@ func (svc *Service) before(ctx context.Context, c ident.Caller, projectID string
 	return nil, nil
 }
 
-// response reads where a response lies; nil: it is unknown.
+// response reads where a response is stored. It returns nil if the response is unknown.
 func (svc *Service) response(ctx context.Context, c ident.Caller, projectID string, id *responseID) (*Response, error) {
 	_, items, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
 		return [][]byte{records.Response.Key(pinc, *id)}
 	})
 	if err != nil || items[0].Value == nil {
-		return nil, err // A damaged record is as if it were not there.
+		return nil, err // A damaged record counts as missing.
 	}
 	r := new(Response)
 	return r, json.Unmarshal(items[0].Value, r)
 }
 
-// goesOn makes an open turn of a response, as far as it can be read; nil: the session has gone elsewhere. A response
-// that ended its turn gives one that is empty, and one that is to be made again the open turn before it.
+// goesOn makes an open turn from a response, as far as it can be read. It returns nil if the session has changed
+// course. For a response that ended its turn the open turn is empty. For a response that is to be made again, it is the
+// open turn before it.
 func (svc *Service) goesOn(ctx context.Context, tenant string, f chat.Format, r *Response, p *place, again bool) (*loop, error) {
 	l := &loop{session: p.id, agent: r.Agent, incarnation: p.incarnation(), keep: r.Keep, base: r.Chain}
 	if !l.behind(p) {
@@ -137,7 +138,7 @@ func (svc *Service) goesOn(ctx context.Context, tenant string, f chat.Format, r 
 	return l, nil
 }
 
-// noteResponse keeps where a reply will lie that ends its turn.
+// noteResponse records where a reply that ends its turn will be stored.
 func (svc *Service) noteResponse(ctx context.Context, c ident.Caller, x *Exchange, f *found, r *Reply, all *saying) error {
 	alone := x.ask.Delta && x.ask.Previous == ""
 	if r.ResponseID == "" && !alone {
@@ -163,8 +164,8 @@ func (svc *Service) noteResponse(ctx context.Context, c ident.Caller, x *Exchang
 	return err
 }
 
-// noteOpen keeps an open turn for clients that may send what is new alone. It makes the session where that is yet to
-// be, so that deleting it takes the open turn with it.
+// noteOpen stores an open turn, for clients that may send only new messages. It creates the session if it does not
+// exist yet, so that deleting the session deletes the open turn.
 func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID string, x *Exchange, l, before *loop, r *Reply) error {
 	alone, held := x.ask.Delta && x.ask.Previous == "", l.holds()
 	if r.ResponseID == "" && !alone && !held {
@@ -191,7 +192,7 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		h, err := records.GetTx[session.Head](t, records.Session.Key(x.Project.Incarnation, l.session))
 		if err != nil || h == nil {
-			return none, err // The session was deleted meanwhile.
+			return none, err // The session was deleted in the meantime.
 		}
 		key := records.OpenTurn.Key(h.Incarnation, *id)
 		t.Put(records.Expiry.Key(t.Now.Add(openTurnLife), key), []byte{0})
@@ -212,10 +213,10 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 	return err
 }
 
-// heldName is the id of an agent's newest open turn with messages that its client does not have.
+// heldName returns the id of an agent's newest open turn with messages that its client does not have.
 func (x *Exchange) heldName() *responseID { return idOf("held", x.base, x.Delegation) }
 
-// takeUp takes up the open turn of a request's agent that has hidden messages, where only the store remembers it.
+// takeUp loads the open turn with hidden messages of a request's agent, if it is in the store but not in memory.
 func (svc *Service) takeUp(ctx context.Context, c ident.Caller, projectID string, x *Exchange, places []place) error {
 	if !x.ask.Holds || x.resumed != nil || slices.ContainsFunc(svc.openTurns(c, x).open, func(l *loop) bool {
 		return l.agent == x.Delegation && l.holds()
@@ -237,7 +238,7 @@ func (svc *Service) takeUp(ctx context.Context, c ident.Caller, projectID string
 	return err
 }
 
-// put writes a response for some time, over an earlier one of the same name.
+// put stores a response for a limited time. It replaces an earlier one with the same name.
 func (r Response) put(t *records.Tx, project ident.Incarnation, id *responseID, life time.Duration) error {
 	key := records.Response.Key(project, *id)
 	was, err := records.GetTx[Response](t, key)
@@ -252,12 +253,12 @@ func (r Response) put(t *records.Tx, project ident.Incarnation, id *responseID, 
 	return t.PutJSON(key, r)
 }
 
-// Sweep removes a chunk of what lies of a deleted project.
+// Sweep deletes a chunk of the records of a deleted project.
 func (svc *Service) Sweep(ctx context.Context, tenant string, project ident.Incarnation) (more bool, err error) {
 	return svc.db.DeleteRange(ctx, tenant, records.Response.Under(project))
 }
 
-// Checks are of what is stored for requests that send what is new alone.
+// Checks returns the checks of the records for requests that send only new messages.
 func Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.Response, Record: verify.Expires[Response]},

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// TestCampaignNewAlone has clients send new messages alone, behind a response's id or saying so, over a server that is
-// started anew again and again. Each session holds what was said.
+// TestCampaignNewAlone has clients send only new messages, with a response's id or saying so, to a server that restarts
+// again and again. Each session holds what was said.
 func TestCampaignNewAlone(t *testing.T) {
 	seed := campaign.Seed(t)
 	talks := append(made(rand.New(rand.NewPCG(seed, 3)), campaign.Size(12, 100)), recorded(t)...)
@@ -77,7 +77,7 @@ func resultItem(id, text string) string {
 	return fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":%q}`, id, text)
 }
 
-// responses is a client that goes on from responses.
+// responses is a client that continues responses.
 type responses struct {
 	*enginetest.Kit
 	body [32]byte
@@ -121,7 +121,7 @@ func TestGoingOnFromResponses(t *testing.T) {
 	c.exchange("r3", "r4", assistant("Found."), resultItem("b", "2"))
 	c.Lives("s", "Hi", "Hello.", "Look", "", "1", "", "2", "Found.")
 
-	// The history comes along although the response is named: nothing is doubled.
+	// The request includes the history although it names the response: nothing is stored twice.
 	x, _ := c.exchange("r4", "r5", assistant("Bye."), user("Hi"), assistant("Hello."), user("Look"), callItem("a", "f"), resultItem("a", "1"),
 		callItem("b", "f"), resultItem("b", "2"), assistant("Found."), user("Bye"))
 	if x.Match.Case != align.Extend || len(x.Pending()) != 1 {
@@ -129,7 +129,7 @@ func TestGoingOnFromResponses(t *testing.T) {
 	}
 	c.Lives("s", "Hi", "Hello.", "Look", "", "1", "", "2", "Found.", "Bye", "Bye.")
 
-	// The same request once more takes its own turn back; another one from there is a branch.
+	// Repeating the same request takes its own turn back. A different request from there is a branch.
 	c.body = [32]byte{1}
 	c.exchange("r5", "r6", assistant("one"), user("Count"))
 	if _, s := c.exchange("r5", "r7", assistant("two"), user("Count")); s.Session != "s" {
@@ -146,7 +146,7 @@ func TestGoingOnFromResponses(t *testing.T) {
 	c.exchange("r7", "r10", assistant("three"), user("More"))
 	c.Lives("s", "Hi", "Hello.", "Look", "", "1", "", "2", "Found.", "Bye", "Bye.", "Count", "two", "More", "three")
 
-	// An open turn is kept for a day, a response for thirty, and neither longer than its session.
+	// An open turn is kept for a day, a response for thirty, and neither outlives its session.
 	c.exchange("r10", "r11", callItem("c", "f"), user("Look again"))
 	c.Advance(23 * time.Hour)
 	c.Drain()
@@ -179,7 +179,7 @@ func TestGoingOnFromResponses(t *testing.T) {
 	}
 }
 
-// TestOpenTurnsGoWithTheirSession holds that deleting a session leaves nothing of a turn that was still open.
+// TestOpenTurnsGoWithTheirSession checks that deleting a session also deletes its open turn.
 func TestOpenTurnsGoWithTheirSession(t *testing.T) {
 	c := &responses{Kit: enginetest.New(t)}
 	_, s := c.exchange("", "r1", callItem("a", "f"), user("secret"))

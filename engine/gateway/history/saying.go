@@ -11,16 +11,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// saying is a list of messages as they came, read as a session will store them.
+// saying is a list of messages as they came, parsed the way a session will store them.
 type saying struct {
 	format chat.Format
 	raw    []json.RawMessage
-	read   []*transcript.Element // of raw, those that were read; nil where one was not, or is not needed any more
+	read   []*transcript.Element // the parsed elements of raw; nil for those that were not parsed or are no longer needed
 	parsed []message
 	hashes []align.Hash
 }
 
-// message is as much of a message as an exchange keeps, which waits for its reply for minutes.
+// message is the part of a message that an exchange keeps while it waits for its reply, possibly for minutes.
 type message struct {
 	Index    int // of its element
 	Raw      []byte
@@ -31,12 +31,12 @@ type message struct {
 	spoken   bool // it says or calls something
 }
 
-// listen reads messages. It answers invalid_messages where one cannot be read.
+// listen parses messages. It returns invalid_messages if one cannot be read.
 func listen(f chat.Format, raw []json.RawMessage) (saying, error) {
 	return listenTo(f, transcript.ElementsOf(raw))
 }
 
-// listenTo is listen for elements, those among them that were read before included.
+// listenTo is like listen for elements, some of which may already be parsed.
 func listenTo(f chat.Format, list []*transcript.Element) (saying, error) {
 	s := saying{format: f, raw: transcript.Raw(list)}
 	if f == chat.OpenAIResponses {
@@ -68,14 +68,14 @@ func listenTo(f chat.Format, list []*transcript.Element) (saying, error) {
 	return s, nil
 }
 
-// add takes up a message behind the others.
+// add appends a message.
 func (s *saying) add(m *chat.Parsed, said align.Hash) {
 	s.hashes = append(s.hashes, said)
 	s.parsed = append(s.parsed, message{Role: m.Role, Index: m.Index, Raw: m.Raw, Decision: strings.Clone(m.Decision),
 		Hidden: m.Hidden, calls: len(m.Calls) > 0, spoken: m.Text != "" || m.Reasoning != "" || len(m.Calls) > 0})
 }
 
-// element is an element of the list, read if it was.
+// element returns an element of the list, parsed if it was.
 func (s *saying) element(at int) *transcript.Element {
 	if s.read != nil && s.read[at] != nil {
 		return s.read[at]
@@ -83,7 +83,7 @@ func (s *saying) element(at int) *transcript.Element {
 	return &transcript.Element{Raw: s.raw[at]}
 }
 
-// marked is the list with elements that may be replaced.
+// marked returns the list with elements that may be replaced.
 func (s saying) marked() saying {
 	list := make([]*transcript.Element, len(s.raw))
 	for i := range list {
@@ -93,7 +93,7 @@ func (s saying) marked() saying {
 	return s
 }
 
-// alone is an element of nothing but the message at a place.
+// alone returns an element that contains only the message at an index.
 func (s *saying) alone(i int) []*transcript.Element {
 	m := &s.parsed[i]
 	e := s.element(m.Index)
@@ -107,7 +107,7 @@ func (s *saying) alone(i int) []*transcript.Element {
 	return []*transcript.Element{e.Only(n)}
 }
 
-// shown are the hashes of the messages that clients have.
+// shown returns the hashes of the messages that clients have.
 func (s *saying) shown() (out []align.Hash) {
 	for i, h := range s.hashes {
 		if !s.parsed[i].Hidden {
@@ -119,8 +119,8 @@ func (s *saying) shown() (out []align.Hash) {
 
 func (s *saying) assistant(i int) bool { return s.parsed[i].Role == plan.RoleAssistant }
 
-// cut gives the messages from one up to another as they came. Where a part of an element belongs to a message outside,
-// the element's other messages come each by itself.
+// cut returns the messages in [from, to) as they came. If an element also contains a message outside the range, its
+// other messages are returned as separate elements.
 func (s *saying) cut(from, to int) (out []*transcript.Element) {
 	for i := from; i < to; {
 		at, end := s.parsed[i].Index, i+1
@@ -141,7 +141,8 @@ func (s *saying) cut(from, to int) (out []*transcript.Element) {
 	return out
 }
 
-// until is the element that the message at a place begins with: what stands before it belongs to the message before.
+// until returns the index of the element in which the message at i begins. What precedes it belongs to the previous
+// message.
 func (s *saying) until(i int) int {
 	if i < len(s.parsed) {
 		return s.parsed[i].Index
@@ -149,13 +150,13 @@ func (s *saying) until(i int) int {
 	return len(s.raw)
 }
 
-// calls tells whether a message calls tools, so that their results are awaited.
+// calls reports whether the last message calls tools, so that results are awaited.
 func (s *saying) calls() bool {
 	return slices.ContainsFunc(s.parsed, func(m message) bool { return m.calls })
 }
 
-// turns gives the places where the messages' turns begin, and their end. A turn begins with a question behind a reply
-// that called no tools.
+// turns returns the indices where turns begin, and the end. A turn begins with a question after a reply that called no
+// tools.
 func (s *saying) turns() []int {
 	starts := []int{0}
 	for i := 1; i < len(s.parsed); i++ {

@@ -19,32 +19,32 @@ import (
 // Clients call upstreams.
 type Clients struct {
 	Allowed provider.Allowed
-	// Own tells of a text whether it holds a key of Mneme's, which never leaves.
+	// Own reports whether a text contains one of Mneme's own keys, which are never sent to a provider.
 	Own func(text string) bool
 
 	public, named *http.Client
 }
 
-// NewClients makes the clients that call what the operator allows.
+// NewClients returns clients that call the hosts that the operator allows.
 func NewClients(allowed provider.Allowed, own func(text string) bool) *Clients {
 	return &Clients{Allowed: allowed, Own: own, public: NewClient(func(string) bool { return false }),
 		named: NewClient(func(string) bool { return true })}
 }
 
-// Request is a client's request as far as it goes on.
+// Request is the part of a client's request that is sent to the provider.
 type Request struct {
 	Method string
-	Path   string // below the upstream's base
+	Path   string // relative to the upstream's base
 	Query  string
 	Header http.Header // all of the client's
-	// Body must stay as it is until it is Taken; the field may be cleared once the answer has begun.
+	// Body must not change until Taken returns true. The field may be cleared once the answer has begun.
 	Body []byte
 
-	reading atomic.Int32 // how many readers of Body there are that may still be read
+	reading atomic.Int32 // the number of readers of Body that may still read
 }
 
-// Taken tells, once Do has given an answer, whether the body's bytes are read no more. A provider may answer before it has
-// read all of a body, which goes on being sent then.
+// Taken reports, once Do has returned an answer, whether the bytes of the body are no longer read. A provider may
+// answer before it has read the whole body. Sending continues in that case.
 func (r *Request) Taken() bool { return r.reading.Load() == 0 }
 
 // Do sends a request to an upstream. The error is a *Refusal.
@@ -69,7 +69,8 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 	}
 	if len(r.Body) > 0 {
 		out.Body, out.ContentLength = r.newBody(), int64(len(r.Body))
-		// A connection from the pool may have been closed meanwhile. Then nothing was sent, and it is sent again.
+		// A pooled connection may have been closed in the meantime. Then nothing was sent, and net/http sends the request
+		// again.
 		out.GetBody = func() (io.ReadCloser, error) { return r.newBody(), nil }
 	}
 	resp, err := client.Do(out.WithContext(ctx))
@@ -79,10 +80,10 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 	return resp, nil
 }
 
-// body reads a request's body, which it lets go of once that is sent: the request of net/http lives as long as its answer.
+// body reads a request's body and releases it once it is sent, because net/http keeps a request as long as its answer.
 type body struct {
-	mu      sync.Mutex // The transport may close a body while it reads.
-	left    []byte     // nil: nothing is read any more
+	mu      sync.Mutex // The transport may close a body during a read.
+	left    []byte     // nil once nothing is read any more
 	reading *atomic.Int32
 }
 
@@ -113,7 +114,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// end lets go of the bytes. The lock must be held.
+// end releases the bytes. The caller must hold the lock.
 func (b *body) end() {
 	if b.left != nil {
 		b.left = nil
@@ -121,7 +122,7 @@ func (b *body) end() {
 	}
 }
 
-// client is the one that may call an upstream.
+// client returns the HTTP client that may call an upstream.
 func (c *Clients) client(u *provider.Upstream) (*http.Client, error) {
 	allowed, named := c.Allowed.Host(u.Base)
 	switch {
@@ -153,8 +154,8 @@ func keyPlace(p provider.Protocol) string {
 	return "Authorization: Bearer"
 }
 
-// unreached words why a provider gave no answer. The text of the error may hold the URL, which may hold what is not to be
-// repeated, so it is not part of the message.
+// unreached describes why a provider gave no answer. It leaves out the text of the error, which may contain the URL and
+// with it secrets.
 func unreached(ctx context.Context, err error) *Refusal {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	resolving, isDNS := errors.AsType[*net.DNSError](err)
@@ -175,8 +176,8 @@ func unreached(ctx context.Context, err error) *Refusal {
 	return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider could not be reached.").Again()
 }
 
-// IdleTime is how long a provider may send nothing once its answer began, PingTime how long a client waits for a sign of
-// life, and DrainTime how long an answer is waited for whose client has gone.
+// IdleTime is how long a provider may send nothing once its answer has begun. PingTime is the longest time before a
+// client gets a keep-alive. DrainTime is how long Mneme waits for an answer whose client has disconnected.
 const (
 	IdleTime  = 2 * time.Minute
 	PingTime  = 15 * time.Second

@@ -9,29 +9,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// Refusal is an error of Mneme's own, told to the client as its protocol tells errors.
+// Refusal is an error of Mneme, reported to the client in the error format of its protocol.
 type Refusal struct {
 	Status  int
-	Code    string // stable; OpenAI's protocol has a place for it
+	Code    string // stable; only OpenAI's protocol has a field for it
 	Message string
 	Retry   bool // the client may try again
-	// Kind and Said are the type and the code of the provider's own error, within a stream; empty: there are none.
+	// Kind and Said are the type and the code of the provider's own error within a stream, or empty.
 	Kind, Said string
 }
 
-// Refuse makes a refusal that sending the request again does not help against.
+// Refuse returns a Refusal that the client should not retry.
 func Refuse(status int, code, message string) *Refusal {
 	return &Refusal{Status: status, Code: code, Message: message}
 }
 
-// Said is what a provider answered in place of a stream that was to go on. Where it has its error's code or type, they are
-// kept.
+// Said returns a Refusal for what a provider answered instead of the next stream. It keeps the code or type of the
+// provider's error, if any.
 func Said(body []byte) *Refusal {
 	r := Refuse(http.StatusBadGateway, "upstream_error", "The provider answered no stream.")
 	var said struct {
 		Error struct {
 			Message, Type string
-			Code          any // a string, or a number of some compatible servers
+			Code          any // a string; a number on some compatible servers
 		}
 	}
 	if json.Unmarshal(body, &said) != nil || said.Error.Message == "" {
@@ -42,7 +42,7 @@ func Said(body []byte) *Refusal {
 	return r
 }
 
-// Again says that the client may send the request again.
+// Again marks the refusal as one that the client may retry.
 func (r *Refusal) Again() *Refusal {
 	r.Retry = true
 	return r
@@ -50,7 +50,7 @@ func (r *Refusal) Again() *Refusal {
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// kinds are the types of errors by their status: Anthropic's, and OpenAI's where that is another one than its family's.
+// kinds are the types of errors by status: Anthropic's, and OpenAI's where it differs from that of the status class.
 var kinds = map[int][2]string{
 	http.StatusUnauthorized:          {"authentication_error", "authentication_error"},
 	http.StatusForbidden:             {"permission_error", ""},
@@ -61,7 +61,7 @@ var kinds = map[int][2]string{
 	http.StatusGatewayTimeout:        {"timeout_error", ""},
 }
 
-// Body is the refusal as the protocol of a format has it.
+// Body returns the refusal as the protocol of a format writes it.
 func (r *Refusal) Body(f chat.Format, requestID string) []byte {
 	kind := kinds[r.Status]
 	if f == chat.AnthropicMessages {
@@ -80,7 +80,7 @@ func (r *Refusal) Body(f chat.Format, requestID string) []byte {
 		"param": nil, "code": r.Code}})
 }
 
-// ShouldRetry is the value of x-should-retry, which the providers' own clients obey.
+// ShouldRetry returns the value of x-should-retry, which the providers' own clients obey.
 func (r *Refusal) ShouldRetry() string {
 	if r.Retry {
 		return "true"
@@ -102,8 +102,8 @@ var (
 	errStalled = errors.New("the provider sent nothing for too long")
 )
 
-// brokenStream is what tells the client, in its protocol, that the answer is not whole. Chat Completions have no [DONE]
-// behind it, because clients take that for a whole answer.
+// brokenStream returns what tells the client, in its protocol, that the answer is incomplete. Chat Completions get no
+// [DONE] after it, because clients take that as a complete answer.
 func brokenStream(f chat.Format, why error) []byte {
 	message, code := "The connection to the provider broke: "+why.Error()+".", "upstream_disconnected"
 	kind, said := "", ""
@@ -131,7 +131,7 @@ func event(name string, data map[string]any) []byte {
 	return append(append(append(b, "data: "...), object(data)...), "\n\n"...)
 }
 
-// keepAlive is what a client ignores, and what shows that it is still there.
+// keepAlive returns bytes that the client ignores. Writing them shows whether the client is still connected.
 func keepAlive(f chat.Format) []byte {
 	if f == chat.AnthropicMessages {
 		return []byte("event: ping\ndata: {\"type\":\"ping\"}\n\n")

@@ -8,22 +8,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// sent are the headers of a client that go on to its provider. Everything else stays here: cookies, hop-by-hop and
+// sent are the client's headers that are sent to its provider. All others are dropped: cookies, hop-by-hop and
 // forwarding headers, and Mneme's own.
 var sent = []string{"Content-Type", "Accept", "User-Agent", "Openai-Organization", "Openai-Project", "Openai-Beta",
 	"Idempotency-Key", "X-Client-Request-Id", "Session-Id", "Session_id", "Thread-Id", "Thread_id", "Traceparent"}
 
-// sentPrefixes are the beginnings of further headers that go on. Anthropic's gateway protocol asks for all of its own.
+// sentPrefixes are the prefixes of further headers that are sent. Anthropic's gateway protocol requires all of its own.
 var sentPrefixes = []string{"Anthropic-", "X-Stainless-"}
 
-// The headers that a provider's key may stand in.
+// The headers that may contain a provider's key.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
 
-// anthropicHost alone gets Claude Code's own headers.
+// anthropicHost is the only host that gets Claude Code's own headers.
 const anthropicHost = "api.anthropic.com"
 
-// requestHeaders are those that go to an upstream: what the client's request had, as far as it may go on, and the
-// upstream's key or the client's own. own tells of a value whether it holds one of Mneme's keys, which never leaves.
+// requestHeaders returns the headers to send to an upstream: those of the client's request that may be sent, and the
+// upstream's key or the client's own. own reports whether a value contains one of Mneme's keys, which are never sent.
 func requestHeaders(u *provider.Upstream, client http.Header, own func(value string) bool) http.Header {
 	out := http.Header{}
 	for name, values := range client {
@@ -50,7 +50,7 @@ func requestHeaders(u *provider.Upstream, client http.Header, own func(value str
 	default:
 		out.Set("Authorization", "Bearer "+u.Key)
 	}
-	// An answer is folded while it passes, so it must not be compressed.
+	// The answer is folded while it is relayed, so it must not be compressed.
 	out.Set("Accept-Encoding", "identity")
 	for name, values := range out {
 		if slices.ContainsFunc(values, own) {
@@ -60,13 +60,13 @@ func requestHeaders(u *provider.Upstream, client http.Header, own func(value str
 	return out
 }
 
-// returned are the headers of a provider that go back to the client.
+// returned are the provider's headers that are returned to the client.
 var returned = []string{"Content-Type", "Content-Encoding", "Request-Id", "X-Request-Id", "Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 
-// returnedPrefixes are the beginnings of further headers that go back.
+// returnedPrefixes are the prefixes of further headers that are returned.
 var returnedPrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Openai-"}
 
-// Returned are those of a provider's answer that go back to the client.
+// Returned returns the headers of a provider's answer that are returned to the client.
 func Returned(provider http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range provider {

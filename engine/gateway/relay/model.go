@@ -8,12 +8,12 @@ import (
 	"mime/multipart"
 )
 
-// maxModel bounds the name of a model, in bytes: it stands in decisions and metrics.
+// maxModel limits the name of a model, in bytes, because decisions and metrics contain it.
 const maxModel = 256
 
 var errModel = errors.New("the name of the model must have at most 256 bytes")
 
-// ModelInJSON checks the model that a body of JSON names.
+// ModelInJSON checks the model that a JSON body names.
 func ModelInJSON(name string) (string, error) {
 	if len(name) > maxModel {
 		return "", errModel
@@ -21,13 +21,13 @@ func ModelInJSON(name string) (string, error) {
 	return name, nil
 }
 
-// IsForm tells whether a body is a form with files, such as that of a transcription. All other bodies are JSON.
+// IsForm reports whether a body is a form with files, such as that of a transcription. All other bodies are JSON.
 func IsForm(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == "multipart/form-data"
 }
 
-// ModelInForm is the model that a form names, "" where it names none. The error says what is wrong with it.
+// ModelInForm returns the model that a form names, or "" if it names none. The error says what is wrong with the form.
 func ModelInForm(contentType string, body []byte) (string, error) {
 	_, parameters, _ := mime.ParseMediaType(contentType)
 	for parts := multipart.NewReader(bytes.NewReader(body), parameters["boundary"]); ; {

@@ -20,40 +20,40 @@ type Sink interface {
 	Flush() error
 }
 
-// Relay passes a provider's stream on, byte for byte and event by event, and folds a copy of it.
+// Relay forwards a provider's stream, byte for byte and event by event, and folds a copy of it.
 type Relay struct {
 	Format chat.Format
-	// Commit is called with the whole answer before the event that ends it is passed on, so that a client that goes on
-	// at once finds what it was told. The event waits for it no longer than Patience. It may go on behind the end of
-	// Run, so ctx must not end with the request.
+	// Commit is called with the complete answer before its last event is forwarded, so that a client that continues at once
+	// finds the answer stored. The event waits for it no longer than Patience. Commit may outlast Run, so ctx must not end
+	// with the request.
 	Commit   func(ctx context.Context, r *wire.Reply)
 	Patience time.Duration
-	// HideUsage takes the chunk with the usage out of a chat stream, because the client did not ask for it.
+	// HideUsage removes the chunk with the usage from a chat stream, because the client did not ask for it.
 	HideUsage bool
-	Stall     time.Duration // at most between two bytes of the provider
-	Ping      time.Duration // between two signs of life, where the provider sends none
-	// Rounds makes one stream of several; nil: there is one, and the client gets its bytes.
+	Stall     time.Duration // the longest time without a byte from the provider
+	Ping      time.Duration // the time between two keep-alives, if the provider sends none
+	// Rounds joins several streams into one; nil means that there is one, and the client gets its bytes.
 	Rounds *Rounds
 }
 
-// Rounds are what follows a whole answer before the client's stream ends.
+// Rounds say what follows a complete answer before the client's stream ends.
 type Rounds struct {
 	Weave *wire.Weave
-	// Next takes a round's whole answer. It gives the stream of the next round, which Run closes, or nil and the client's
-	// answer where no round follows.
+	// Next takes the complete answer of a round. It returns the stream of the next round, which Run closes, or nil and the
+	// client's answer if no round follows.
 	Next func(ctx context.Context, r *wire.Reply) (next io.ReadCloser, whole *wire.Reply, err error)
 }
 
-// ErrClientGone says that the client reads no more.
+// ErrClientGone means that the client no longer reads.
 var ErrClientGone = errors.New("the client has gone")
 
-// Run relays until the stream's last event, or until one side breaks off. Where ctx or a silence ends it while from is
-// read, it closes from. The error says why there is no whole answer; where the provider broke off, the client was told.
+// Run relays until the stream's last event, or until one side breaks off. If ctx or a timeout ends it during a read, it
+// closes from. The error says why there is no complete answer. If the provider broke off, the client has been told.
 func (r *Relay) Run(ctx context.Context, from io.ReadCloser, to Sink) (*wire.Folder, error) {
 	folder, err := r.round(ctx, from, to)
 	for err == nil && r.Rounds != nil && folder.State() == wire.Ended {
 		reply, err := folder.Reply()
-		if err != nil { // It is the client's answer all the same, but no tool of it is known to have been called.
+		if err != nil { // It is still the client's answer, but none of its tools is known to have been called.
 			rest, ok := r.Rounds.Weave.Unread()
 			if !ok {
 				return folder, r.tell(to, err)
@@ -62,7 +62,7 @@ func (r *Relay) Run(ctx context.Context, from io.ReadCloser, to Sink) (*wire.Fol
 		}
 		next, err := r.follow(ctx, reply, to)
 		if next == nil || err != nil {
-			return wire.New(r.Format), err // Next has counted what the provider reported.
+			return wire.New(r.Format), err // Next has counted the usage that the provider reported.
 		}
 		r.Rounds.Weave.Round()
 		folder, err = r.round(ctx, next, to)
@@ -74,7 +74,7 @@ func (r *Relay) Run(ctx context.Context, from io.ReadCloser, to Sink) (*wire.Fol
 	return folder, err
 }
 
-// follow waits for the round behind a whole answer, with signs of life, or ends the client's stream.
+// follow waits for the round that follows a complete answer, sending keep-alives, or ends the client's stream.
 func (r *Relay) follow(ctx context.Context, reply *wire.Reply, to Sink) (io.ReadCloser, error) {
 	type following struct {
 		next  io.ReadCloser
@@ -115,35 +115,35 @@ func (r *Relay) follow(ctx context.Context, reply *wire.Reply, to Sink) (io.Read
 	}
 }
 
-// chunkSize is how much of a provider's stream is read at once.
+// chunkSize is how much of a provider's stream is read at once, in bytes.
 const chunkSize = 2 << 10
 
-// flow is one stream of the provider's on its way to the client. Whoever relays waits in a read of the provider, so that
-// an idle stream needs one goroutine; timers give signs of life meanwhile, and end the read where they must by closing
-// what is read.
+// flow is one stream of the provider on its way to the client. The relaying goroutine blocks in a read from the
+// provider, so an idle stream needs one goroutine. Timers send keep-alives in the meantime, and end the read on a
+// timeout by closing the stream.
 type flow struct {
 	*Relay
 	to    Sink
 	from  io.Closer
 	split wire.Splitter
-	read  atomic.Bool // something was read that waits to be passed on
+	read  atomic.Bool // data was read and not forwarded yet
 
-	mu     sync.Mutex // held by who passes something to the client
+	mu     sync.Mutex // held while something is written to the client
 	folder *wire.Folder
 	state  wire.State
-	since  time.Time // the provider was waited for
-	heard  bool      // the provider sent something since the last sign of life was due
-	over   bool      // nothing may be passed on any more
-	why    error     // the reason why from was closed here
+	since  time.Time // when the wait for the provider began
+	heard  bool      // the provider has sent something since the last keep-alive was due
+	over   bool      // nothing may be forwarded any more
+	why    error     // why from was closed here
 
 	ping, stall *time.Timer
 }
 
-// round relays one stream of the provider's.
+// round relays one stream of the provider.
 func (r *Relay) round(ctx context.Context, from io.ReadCloser, to Sink) (*wire.Folder, error) {
 	f := &flow{Relay: r, to: to, from: from, folder: wire.New(r.Format)}
 	defer context.AfterFunc(ctx, func() { _ = from.Close() })()
-	f.mu.Lock() // until the timers are known to their functions
+	f.mu.Lock() // until the timer functions can see the timers
 	f.since = time.Now()
 	f.ping, f.stall = time.AfterFunc(r.Ping, f.live), time.AfterFunc(r.Stall, f.stalled)
 	f.mu.Unlock()
@@ -167,8 +167,8 @@ func (f *flow) end() {
 	f.stall.Stop()
 }
 
-// pass passes on what was read, which is the last of it at the end of what can be read. It tells whether the round is
-// over, and with which error.
+// pass forwards what was read. last marks the end of the stream. It reports whether the round is over, and with which
+// error.
 func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,13 +189,13 @@ func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, er
 		f.stall.Reset(f.Stall)
 		f.read.Store(false)
 	}
-	if last { // An answer that is whole has not broken off, though only its connection stayed open.
+	if last { // A complete answer has not broken off if only its connection stayed open.
 		return true, f.Relay.end(f.to, &f.split, f.state)
 	}
 	return false, nil
 }
 
-// feed passes the events on that a chunk completes.
+// feed forwards the events that a chunk completes.
 func (f *flow) feed(ctx context.Context, chunk []byte) (over bool, err error) {
 	events, bad := f.split.Feed(chunk)
 	for _, e := range events {
@@ -218,7 +218,7 @@ func (f *flow) feed(ctx context.Context, chunk []byte) (over bool, err error) {
 	return false, nil
 }
 
-// live gives the client a sign of life where the provider was silent since the last one was due.
+// live sends the client a keep-alive if the provider has sent nothing since the last one was due.
 func (f *flow) live() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,8 +235,8 @@ func (f *flow) live() {
 	f.ping.Reset(f.Ping)
 }
 
-// stalled ends the waiting for a provider that sends nothing any more. It may have waited for the client itself, and so
-// be late: then the timer is set again, or is about to be.
+// stalled ends the wait for a provider that no longer sends. It may run late because it waited for the client. Then the
+// timer has been or is about to be set again.
 func (f *flow) stalled() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +245,7 @@ func (f *flow) stalled() {
 	}
 }
 
-// stop ends the read that waits. The lock must be held.
+// stop ends the blocked read. The caller must hold the lock.
 func (f *flow) stop(why error) {
 	if f.why == nil {
 		f.why = why
@@ -253,7 +253,7 @@ func (f *flow) stop(why error) {
 	}
 }
 
-// event folds one event and passes it on.
+// event folds one event and forwards it.
 func (r *Relay) event(ctx context.Context, folder *wire.Folder, e wire.Event, to io.Writer) (wire.State,
 	error) {
 	before := folder.State()
@@ -278,7 +278,7 @@ func (r *Relay) event(ctx context.Context, folder *wire.Folder, e wire.Event, to
 	return state, nil
 }
 
-// commit waits for the answer to be stored, but not for ever.
+// commit waits for the answer to be stored, for a limited time.
 func (r *Relay) commit(ctx context.Context, whole *wire.Reply) {
 	done := make(chan struct{})
 	go func() {
@@ -293,7 +293,7 @@ func (r *Relay) commit(ctx context.Context, whole *wire.Reply) {
 	}
 }
 
-// end closes a stream whose provider sends no more.
+// end finishes a stream whose provider sends no more.
 func (r *Relay) end(to Sink, split *wire.Splitter, state wire.State) error {
 	switch {
 	case state == wire.Going:
@@ -304,7 +304,7 @@ func (r *Relay) end(to Sink, split *wire.Splitter, state wire.State) error {
 	return nil
 }
 
-// tell ends a broken stream for the client, and gives back why.
+// tell ends a broken stream for the client, and returns the reason.
 func (r *Relay) tell(to Sink, why error) error {
 	if err := pass(to, brokenStream(r.Format, why)); err != nil {
 		return err
@@ -322,7 +322,7 @@ func pass(to Sink, b []byte) error {
 	return nil
 }
 
-// usageAlone tells whether a chunk of a chat stream holds the usage and no choice.
+// usageAlone reports whether a chunk of a chat stream contains only the usage and no choice.
 func usageAlone(data []byte) bool {
 	if !bytes.Contains(data, []byte(`"usage"`)) {
 		return false

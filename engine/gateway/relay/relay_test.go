@@ -30,7 +30,7 @@ func newProvider(t testing.TB, p provider.Protocol, base string) *provider.Upstr
 	return &provider.Upstream{Protocol: p, Base: u}
 }
 
-// TestKeysNeverLeave holds which headers go on, and that no value which holds a key of Mneme's does.
+// TestKeysNeverLeave checks which headers are sent, and that no value containing a key of Mneme is.
 func TestKeysNeverLeave(t *testing.T) {
 	own := func(value string) bool { return strings.Contains(value, "mk_") }
 	client := http.Header{"Authorization": {"Bearer sk-own"}, "X-Api-Key": {"mk_secret"}, "X-Mneme-Key": {"mk_secret"},
@@ -68,8 +68,8 @@ func TestKeysNeverLeave(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses holds that only what the operator names is reached within private networks, that names are
-// looked at once they are resolved, and that no redirect leads there.
+// TestPrivateAddresses checks that in private networks only hosts named by the operator are reached, that names are
+// checked once resolved, and that no redirect leads there.
 func TestPrivateAddresses(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
@@ -135,7 +135,7 @@ func relay(f chat.Format) *Relay {
 	return &Relay{Format: f, Patience: 2 * time.Second, Stall: 120 * time.Second, Ping: 15 * time.Second}
 }
 
-// TestRelayChangesNoByte holds that a stream arrives as it was sent, and is stored before its end arrives.
+// TestRelayChangesNoByte checks that a stream arrives as it was sent, and is stored before its end arrives.
 func TestRelayChangesNoByte(t *testing.T) {
 	r, c := relay(chat.OpenAIChat), new(client)
 	stored := ""
@@ -158,9 +158,10 @@ func TestRelayChangesNoByte(t *testing.T) {
 	}
 }
 
-// TestConnectionThatStaysOpen holds that a provider that keeps its connection after a whole answer has not broken off.
+// TestConnectionThatStaysOpen checks that a provider that keeps its connection open after a complete answer has not
+// broken off.
 func TestConnectionThatStaysOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // Its clock goes on to when the provider counts as stalled.
+	synctest.Test(t, func(t *testing.T) { // Its clock advances until the provider counts as stalled.
 		r, c := relay(chat.OpenAIChat), new(client)
 		from, provider := io.Pipe()
 		defer from.Close()
@@ -172,12 +173,12 @@ func TestConnectionThatStaysOpen(t *testing.T) {
 	})
 }
 
-// iotestOneByte gives one byte for each read.
+// iotestOneByte returns one byte per read.
 type iotestOneByte struct{ io.Reader }
 
 func (r iotestOneByte) Read(b []byte) (int, error) { return r.Reader.Read(b[:1]) }
 
-// TestBrokenStreams holds that a client never takes a broken answer for a whole one, and that none is stored.
+// TestBrokenStreams checks that a client never takes a broken answer for a complete one, and that none is stored.
 func TestBrokenStreams(t *testing.T) {
 	for f, test := range map[chat.Format]struct{ begun, told string }{
 		chat.OpenAIChat: {chatStream[:strings.Index(chatStream, "data: [DONE]")], `"code":"upstream_disconnected"`},
@@ -193,7 +194,7 @@ func TestBrokenStreams(t *testing.T) {
 		if !errors.Is(err, errDied) || !ok || !strings.Contains(rest, test.told) || strings.Contains(rest, "DONE") {
 			t.Errorf("%s: %v %q", f, err, rest)
 		}
-		// The provider's own error passes as it is, and nothing follows it.
+		// The provider's own error is forwarded unchanged, and nothing follows it.
 		failed := test.begun + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"
 		r, c = relay(f), new(client)
 		r.Commit = func(context.Context, *wire.Reply) { t.Error("a failed answer was stored") }
@@ -203,8 +204,8 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestQuietStreams holds, with a clock that waits for nobody, that a silent provider is given up, that the client gets
-// signs of life meanwhile, and that both sides may leave.
+// TestQuietStreams checks, with a fake clock, that a silent provider is given up, that the client gets keep-alives in
+// the meantime, and that either side may disconnect.
 func TestQuietStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := io.Pipe()
@@ -218,7 +219,7 @@ func TestQuietStreams(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-	synctest.Test(t, func(t *testing.T) { // a client that leaves is noticed at the next sign of life
+	synctest.Test(t, func(t *testing.T) { // a client that disconnects is noticed at the next keep-alive
 		from, to := io.Pipe()
 		r, c := relay(chat.AnthropicMessages), &client{gone: true}
 		began := time.Now()
@@ -229,7 +230,7 @@ func TestQuietStreams(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-	synctest.Test(t, func(t *testing.T) { // an answer that takes long to be stored holds its end back two seconds
+	synctest.Test(t, func(t *testing.T) { // an answer that takes long to be stored delays its end by two seconds
 		r, c := relay(chat.OpenAIChat), new(client)
 		release := make(chan struct{})
 		r.Commit = func(context.Context, *wire.Reply) { <-release }
@@ -243,12 +244,12 @@ func TestQuietStreams(t *testing.T) {
 	})
 }
 
-// TestSlowClients holds that a provider is not given up because its stream waits for a client that takes a sign of life
-// late. The clock is real, because the waiting is for a lock.
+// TestSlowClients checks that a provider is not given up because its stream waits for a client that reads a keep-alive
+// late. The clock is real, because the wait is for a lock.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	r, c := relay(chat.OpenAIChat), new(client)
-	r.Ping, r.Stall = 10*time.Millisecond, 5*time.Second // longer than a busy machine keeps the test waiting
+	r.Ping, r.Stall = 10*time.Millisecond, 5*time.Second // longer than a busy machine delays the test
 	taking, takes := make(chan struct{}), make(chan struct{})
 	c.seen = sync.OnceFunc(func() { close(taking); <-takes })
 	from, to := io.Pipe()
@@ -274,7 +275,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// names is a server of names that knows each of them as one address, which is what the program's resolver asks then.
+// names starts a DNS server that resolves every name to one address, and makes the program's resolver use it.
 func names(t *testing.T, address [4]byte) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -310,7 +311,7 @@ func names(t *testing.T, address [4]byte) {
 	})
 }
 
-// TestNamesOfPrivateAddresses holds for every way to write an address of this machine that it is reached only where the
+// TestNamesOfPrivateAddresses checks, for every way to write an address of this machine, that it is reached only if the
 // operator has named it and the upstream says allow_private, and that no redirect is followed there.
 func TestNamesOfPrivateAddresses(t *testing.T) {
 	names(t, [4]byte{127, 0, 0, 1})

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// TestTaken holds that a body counts as taken once the provider has read it, and not while it goes on being sent because
-// the provider answered early.
+// TestTaken checks that a body counts as taken once the provider has read it, but not while it is still being sent
+// because the provider answered early.
 func TestTaken(t *testing.T) {
 	goOn, read := make(chan struct{}), make(chan []byte, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func TestTaken(t *testing.T) {
 	u.AllowPrivate = true
 	host := server.Listener.Addr().String()
 	clients := NewClients(provider.Allowed{Private: []string{host}}, func(string) bool { return false })
-	body := bytes.Repeat([]byte("all that was said "), 1<<20) // more than the buffers of a connection hold
+	body := bytes.Repeat([]byte("all that was said "), 1<<20) // more than the buffers of a connection can hold
 	for _, id := range []string{"", "early"} {
 		r := &Request{Method: "POST", Path: "/chat/completions", Body: body,
 			Header: http.Header{"Authorization": {"Bearer sk"}, "X-Client-Request-Id": {id}}}

@@ -1,5 +1,5 @@
-// Package relay stands between the clients of a model's API and its provider: it sends requests on, relays the answers
-// as they come, and tells what was answered.
+// Package relay connects the clients of a model's API with its provider: it sends requests to the provider, relays the
+// answers as they arrive, and returns what was answered.
 package relay
 
 import (
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// How long a provider may take.
+// Time limits for a provider.
 const (
 	connectTime   = 5 * time.Second
 	firstByteTime = 10 * time.Minute // models think before they answer
 )
 
-// errPrivate refuses an address that only the operator may name.
+// errPrivate reports an address that only the operator may allow.
 var errPrivate = errors.New("the provider's host has an address of a private network, which the operator has not named")
 
-// NewClient makes the client that calls upstreams. It pools connections, speaks HTTP/2 where the provider does, follows
-// no redirect, asks no proxy of the environment, and connects to no private address unless private says so of the
-// host with its port.
+// NewClient returns a client for calls to upstreams. It pools connections, uses HTTP/2 if the provider does, follows no
+// redirect, ignores proxies in the environment, and connects to a private address only if private returns true for its
+// host and port.
 func NewClient(private func(host string) bool) *http.Client {
 	var public net.Dialer
 	public.Timeout, public.KeepAlive, public.Control = connectTime, 30*time.Second, refusePrivate
@@ -45,8 +45,8 @@ func NewClient(private func(host string) bool) *http.Client {
 	}}
 }
 
-// refusePrivate looks at each address right before it is connected to, after names were resolved, so that a name that
-// resolves differently the next time changes nothing.
+// refusePrivate checks each address right before connecting, after names are resolved, so a name that resolves
+// differently the next time cannot bypass it.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // pair is a question that is both in a window and in the client's messages.
 type pair struct {
-	window, client int // the places of both
+	window, client int // their indices
 	reminders      []json.RawMessage
 	first          int // of the window: the question's reminders, or itself
 }
@@ -115,7 +115,7 @@ func (b *Body) Anchored(window []json.RawMessage) []json.RawMessage {
 	return append(out, before[len(window)]...)
 }
 
-// question is a user message: its text, and the reminders in it. In OpenAI's formats a reminder is a message of its own,
+// question is a user message: its text, and the reminders in it. In OpenAI's formats a reminder is a separate message,
 // and has no text here.
 type question struct {
 	text      string

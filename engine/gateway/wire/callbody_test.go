@@ -170,7 +170,7 @@ func bodyObject(t testing.TB, v any) json.RawMessage {
 	return raw
 }
 
-// span finds where the value of a member of the outermost object stands, by the standard library.
+// span finds the value of a member of the outermost object, using the standard library.
 func span(t testing.TB, raw []byte, name string) (from, to int, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := dec.Token(); err != nil {
@@ -193,8 +193,8 @@ func span(t testing.TB, raw []byte, name string) (from, to int, ok bool) {
 	return 0, 0, false
 }
 
-// FuzzWith changes the messages and the system prompt of any body. What stands before, between and behind them is the
-// client's, byte for byte, and the body is JSON.
+// FuzzWith changes the messages and the system prompt of any body. The rest of the body keeps the client's bytes, and
+// the result is valid JSON.
 func FuzzWith(f *testing.F) {
 	for _, seed := range []string{`{"messages":[{"role":"user","content":"a"}],"system":"s","x":"é\u0000\\\""}`,
 		` {"system":null,"messages" : [ ] , "messagesx":[{}], "a":{"messages":[1]}} `, `{"input":"a","input2":[]}`, `{}`,

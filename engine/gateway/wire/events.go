@@ -1,41 +1,41 @@
 package wire
 
-// A provider answers with one JSON object or with a stream of server-sent events. A stream is folded, event by event, into
-// the message that a transcript keeps (fold.go). Nothing of what passes through is changed.
+// A provider answers with one JSON object or with a stream of server-sent events. A stream is folded, event by event,
+// into the message that a transcript keeps (fold.go). Folding does not change the bytes that are relayed.
 
 import (
 	"bytes"
 	"errors"
 )
 
-// Event is one server-sent event. Raw is all of it with the blank line that ends it, as it came.
+// Event is one server-sent event. Raw is the whole event as it came, including the blank line that ends it.
 type Event struct {
 	Raw  []byte
 	Name string
 	Data []byte // of its data lines, joined by newlines
 }
 
-// maxEvent bounds one event, in bytes: the last event of a Responses stream holds the whole answer.
+// maxEvent limits one event, in bytes: the last event of a Responses stream contains the whole answer.
 const maxEvent = 32 << 20
 
-// ErrEventTooLong ends a stream whose event is longer than 32 MiB.
+// ErrEventTooLong is returned for an event longer than 32 MiB. It ends the stream.
 var ErrEventTooLong = errors.New("an event of the stream is longer than 32 MiB")
 
-// Splitter cuts a stream into events, as the HTML standard, section 9.2.6, separates them: lines end in CR, LF or both,
-// and a blank line ends an event. The zero Splitter is ready.
+// Splitter splits a stream into events as defined in section 9.2.6 of the HTML standard: lines end in CR, LF or both,
+// and a blank line ends an event. The zero Splitter is ready to use.
 type Splitter struct {
 	buf      []byte
-	line     int // where the line begins that has no end yet
-	searched int // how far buf was searched for it
+	line     int // where the unfinished line begins
+	searched int // how far buf has been searched for its end
 }
 
-// Feed takes the next bytes of the stream and gives the events that they complete. It answers ErrEventTooLong.
+// Feed takes the next bytes of the stream and returns the events that they complete. It may return ErrEventTooLong.
 func (s *Splitter) Feed(chunk []byte) ([]Event, error) {
 	s.buf = append(s.buf, chunk...)
 	var out []Event
 	for end := s.end(); end > 0; end = s.end() {
 		out = append(out, parse(s.buf[:end:end]))
-		s.buf, s.line, s.searched = s.buf[end:], 0, 0 // The events keep the bytes before.
+		s.buf, s.line, s.searched = s.buf[end:], 0, 0 // The returned events still use the bytes before it.
 	}
 	if len(s.buf) > maxEvent {
 		return out, ErrEventTooLong
@@ -43,11 +43,11 @@ func (s *Splitter) Feed(chunk []byte) ([]Event, error) {
 	return out, nil
 }
 
-// Rest is what came behind the last whole event.
+// Rest returns the bytes after the last complete event.
 func (s *Splitter) Rest() []byte { return s.buf }
 
-// end is where the first event ends, behind its blank line; 0 where that has not come yet. A CR that the buffer ends in
-// waits for the next byte, which may belong to the same line's end.
+// end returns the end of the first event, after its blank line, or 0 if that has not arrived yet. A CR at the end of
+// the buffer waits for the next byte, which may be the LF of the same line ending.
 func (s *Splitter) end() int {
 	for {
 		at := bytes.IndexAny(s.buf[s.searched:], "\r\n")
@@ -66,7 +66,7 @@ func (s *Splitter) end() int {
 	}
 }
 
-// lineEnd is the index behind the line's end that begins at i.
+// lineEnd returns the index after the line ending that begins at i.
 func lineEnd(b []byte, i int) int {
 	if b[i] == '\r' && i+1 < len(b) && b[i+1] == '\n' {
 		return i + 2

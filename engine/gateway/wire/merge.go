@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// object is a message of Chat Completions in the making.
+// object is a message of Chat Completions under construction.
 type object map[string]any
 
 func (o *object) UnmarshalJSON(raw []byte) error {
@@ -40,11 +40,11 @@ type text struct{ strings.Builder }
 
 func (t *text) MarshalJSON() ([]byte, error) { return encode(t.String()) }
 
-// once are the members that name something: a stream that sends one again does not continue it.
+// once are members that name something: if a stream sends one again, the value does not continue the previous one.
 var once = map[string]bool{"id": true, "type": true, "role": true, "index": true, "name": true}
 
-// accumulate adds a delta to the message as OpenAI's own clients do: strings are continued, objects are merged, elements
-// of lists find their place by their index, and anything else is replaced.
+// accumulate adds a delta to the message as OpenAI's own clients do: strings are appended, objects are merged, list
+// elements are matched by index, and anything else is replaced.
 func (o object) accumulate(delta map[string]any) error { return accumulate(o, delta) }
 
 func accumulate(into, delta map[string]any) error {
@@ -87,7 +87,7 @@ func accumulate(into, delta map[string]any) error {
 	return nil
 }
 
-// accumulateList adds elements to a list, each at its index where it has one.
+// accumulateList adds elements to a list, each at its index if it has one.
 func accumulateList(list, delta []any) ([]any, error) {
 	for _, value := range delta {
 		element, ok := value.(map[string]any)
@@ -122,7 +122,7 @@ func accumulateList(list, delta []any) ([]any, error) {
 	return list, nil
 }
 
-// MarshalJSON leaves out the indices of calls, which are the stream's and no part of a message.
+// MarshalJSON leaves out the indices of calls, which belong to the stream and not to the message.
 func (o object) MarshalJSON() ([]byte, error) {
 	m := maps.Clone(map[string]any(o))
 	if calls, ok := m["tool_calls"].([]any); ok {
@@ -135,7 +135,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return encode(m)
 }
 
-// block is one content block of Anthropic's in the making: its members as it began, and what was added to them.
+// block is one content block of Anthropic's under construction: its initial members, and what was added to them.
 type block struct {
 	fields fields
 	grown  map[string]*text
@@ -143,7 +143,7 @@ type block struct {
 	input  *text // the JSON of a call's input
 }
 
-// add takes a delta. One of an unknown type replaces what it names.
+// add applies a delta. A delta of an unknown type replaces the members that it names.
 func (b *block) add(delta fields) error {
 	switch kind := delta.text("type"); kind {
 	case "input_json_delta":
@@ -188,7 +188,7 @@ func (b *block) grow(name, piece string) {
 	t.WriteString(piece)
 }
 
-// joinBlocks makes the content of a message. An index that no block came for has none.
+// joinBlocks joins blocks into the content of a message. Indices for which no block arrived are skipped.
 func joinBlocks(blocks []*block) (json.RawMessage, error) {
 	out := make([]json.RawMessage, 0, len(blocks))
 	for _, b := range blocks {

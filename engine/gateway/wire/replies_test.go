@@ -32,7 +32,7 @@ var protocols = []struct {
 			`"messages":[{"role":"user","content":"Hello"}]`},
 }
 
-// answers are what the model says: all kinds of parts, alone and together.
+// answers returns what the model says: all kinds of parts, separately and together.
 func answers() []providers.Reply {
 	call := providers.Part{Call: &providers.Call{Name: "look_up", Arguments: `{"city":"Köln","n":1.50,"deep":{"a":[1,"<&>"]}}`}}
 	none := providers.Part{Call: &providers.Call{Name: "now", Arguments: `{}`}}
@@ -45,7 +45,7 @@ func answers() []providers.Reply {
 	}
 }
 
-// ask sends a request and gives the bytes of the answer.
+// ask sends a request and returns the bytes of the answer.
 func ask(t testing.TB, s *providers.Server, path, body string, stream bool) []byte {
 	t.Helper()
 	if stream {
@@ -72,7 +72,7 @@ func ask(t testing.TB, s *providers.Server, path, body string, stream bool) []by
 	return answer
 }
 
-// fold feeds a stream in pieces and gives the folder behind it, with the state after the last event.
+// fold feeds a stream in pieces. It returns the folder and its state after the last event.
 func fold(t testing.TB, f chat.Format, stream []byte, cut func(left int) int) (*wire.Folder, wire.State) {
 	t.Helper()
 	var split wire.Splitter
@@ -92,8 +92,8 @@ func fold(t testing.TB, f chat.Format, stream []byte, cut func(left int) int) (*
 	return folder, state
 }
 
-// TestStreamsAreTheWholeAnswer holds that a stream folds into what the same answer is in one piece, however the
-// network cuts it.
+// TestStreamsAreTheWholeAnswer checks that a stream folds into the same answer as its non-streamed form, however the
+// network splits it.
 func TestStreamsAreTheWholeAnswer(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, p := range protocols {
@@ -117,7 +117,7 @@ func TestStreamsAreTheWholeAnswer(t *testing.T) {
 				}
 				same(t, want, got)
 			}
-			// A stream that lacks its end is no answer, wherever it was cut.
+			// A stream without its end is not an answer, wherever it was cut.
 			for _, part := range []int{1, len(stream) / 3, len(stream) / 2, len(stream) - 3} {
 				folder, state := fold(t, p.format, stream[:part], func(left int) int { return min(left, 64) })
 				if _, err := folder.Reply(); state == wire.Ended || err == nil {
@@ -152,13 +152,13 @@ func same(t testing.TB, want, got *wire.Reply) {
 	if want.Stop != got.Stop || want.Usage != got.Usage || !got.Usage.Known() || want.Choices != got.Choices {
 		t.Errorf("%q %+v %d, wanted %q %+v %d", got.Stop, got.Usage, got.Choices, want.Stop, want.Usage, want.Choices)
 	}
-	// What was folded can be stored.
+	// The folded answer can be stored.
 	if _, _, bad := chat.Parse(got.Format, got.Messages); bad != nil {
 		t.Error(bad)
 	}
 }
 
-// TestErrorsInStreams holds that an error within a stream ends it, and is told in the provider's words.
+// TestErrorsInStreams checks that an error within a stream ends it, and is reported in the provider's words.
 func TestErrorsInStreams(t *testing.T) {
 	for _, p := range protocols {
 		s := providers.Start(t)
@@ -174,12 +174,12 @@ func TestErrorsInStreams(t *testing.T) {
 	}
 }
 
-// TestForeignStreams are streams of servers that take liberties with the protocols.
+// TestForeignStreams folds streams of servers that deviate from the protocols.
 func TestForeignStreams(t *testing.T) {
 	for name, test := range map[string]struct {
 		format chat.Format
 		stream string
-		want   string // the one message; "": no answer
+		want   string // the one message; "" if there is no answer
 	}{
 		"names and ids again in every delta": {chat.OpenAIChat, `
 data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\""}}]}}]}
@@ -258,7 +258,7 @@ data: {"type":"message_stop"}
 	}
 }
 
-// TestBounds holds that an answer without bounds ends nothing but the keeping of it.
+// TestBounds checks that an answer over the limits is still relayed, but not kept.
 func TestBounds(t *testing.T) {
 	folder := wire.New(chat.OpenAIChat)
 	delta := []byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", 1<<20) + `"}}]}`)
@@ -289,8 +289,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzSplit holds that events are the same however the bytes are cut, that they hold all bytes, and that no bytes
-// disturb a folder.
+// FuzzSplit checks that the events are the same however the bytes are split, that they contain all bytes, and that no
+// bytes break a folder.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("event: a\ndata: 1\ndata: 2\n\n\n: c\r\n\r\ndata\r\rdata: x\n"), uint64(1))
 	f.Add([]byte("\ufeffdata: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":\"a\"}]}}]}\n\n"), uint64(2))

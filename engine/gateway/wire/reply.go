@@ -7,23 +7,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// Reply is a whole answer of a provider.
+// Reply is a complete answer of a provider.
 type Reply struct {
 	Format chat.Format
-	// Messages are the answer as a client sends it back in its next request: one message of OpenAI's Chat Completions
-	// or of Anthropic's Messages, the output items of OpenAI's Responses. Members that Mneme does not know are kept.
+	// Messages are the answer as a client sends it back in its next request: one message of OpenAI's Chat Completions or of
+	// Anthropic's Messages, or the output items of OpenAI's Responses. Members unknown to Mneme are kept.
 	Messages []json.RawMessage
 	ID       string // the provider's id of the answer
-	Model    string // that answered
-	Stop     string // why the answer ended, in the provider's word
-	Choices  int    // Chat Completions: how many there are, of which the first is kept; elsewhere 1
+	Model    string // the model that answered
+	Stop     string // why the answer ended, as the provider says it
+	Choices  int    // the number of choices in Chat Completions, of which the first is kept; else 1
 	Usage    Usage
 
-	rawUsage json.RawMessage // as the provider has it; nil: none came
+	rawUsage json.RawMessage // as the provider wrote it; nil if there was none
 }
 
-// Usage is what the provider counted, in its tokens. Input counts all of the prompt; Cached is the part of it that was
-// read from the provider's cache, Written the part that was written to it.
+// Usage is what the provider counted, in its tokens. Input counts the whole prompt. Cached is the part read from the
+// provider's cache, and Written the part written to it.
 type Usage struct {
 	Input   int64 `json:"input_tokens"`
 	Cached  int64 `json:"cached_tokens"`
@@ -31,10 +31,10 @@ type Usage struct {
 	Output  int64 `json:"output_tokens"`
 }
 
-// Known tells whether the provider reported anything.
+// Known reports whether the provider reported any usage.
 func (u Usage) Known() bool { return u != Usage{} }
 
-// Failure is an error that a provider answers within a stream, or where an answer was expected.
+// Failure is an error that a provider sends within a stream, or in place of an answer.
 type Failure struct {
 	Type, Code, Message string
 }
@@ -43,7 +43,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("the provider failed: %s %s: %s", f.Type, f.Code, f.Message)
 }
 
-// Parse reads an answer that came as one JSON object. It answers a Failure where the object is an error.
+// Parse reads an answer that is one JSON object. It returns a Failure if the object is an error.
 func Parse(f chat.Format, body []byte) (*Reply, error) {
 	var o fields
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -83,7 +83,7 @@ func Parse(f chat.Format, body []byte) (*Reply, error) {
 	return r, nil
 }
 
-// assistant is an assistant's message of Anthropic's with these blocks.
+// assistant returns an assistant's message of Anthropic's with these blocks.
 func assistant(content json.RawMessage) json.RawMessage {
 	if len(content) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func assistant(content json.RawMessage) json.RawMessage {
 	return append(append([]byte(`{"role":"assistant","content":`), content...), '}')
 }
 
-// failure is the error in an answer or an event of any of the protocols; nil where there is none.
+// failure returns the error in an answer or an event of any of the protocols, or nil if there is none.
 func failure(o fields) *Failure {
 	e := o.object("error")
 	if e == nil {
@@ -100,8 +100,8 @@ func failure(o fields) *Failure {
 	return &Failure{Type: e.text("type"), Code: e.text("code"), Message: e.text("message")}
 }
 
-// usageOf reads a provider's usage. Anthropic's input_tokens leave out what its cache read and wrote; OpenAI's prompt
-// and input tokens hold what was cached.
+// usageOf reads a provider's usage. Anthropic's input_tokens exclude tokens read from or written to the cache. OpenAI's
+// prompt and input tokens include cached tokens.
 func usageOf(f chat.Format, raw json.RawMessage) Usage {
 	var o fields
 	if json.Unmarshal(raw, &o) != nil || o == nil {
@@ -123,7 +123,7 @@ func usageOf(f chat.Format, raw json.RawMessage) Usage {
 		Written: d.number("cache_write_tokens"), Output: o.number("completion_tokens")}
 }
 
-// fields is a JSON object whose members are not read yet. A member of another type than asked for reads as absent.
+// fields is a JSON object whose members are decoded on demand. A member of the wrong type reads as absent.
 type fields map[string]json.RawMessage
 
 func (o fields) text(name string) (s string) {

@@ -25,8 +25,8 @@ type Rounds struct {
 	last    *Reply
 	content []string          // Chat Completions: what was said
 	seen    []json.RawMessage // else: the client's blocks or items
-	// stored are those that are kept. Anthropic's thinking is not among them, because it is bound to what stood before it,
-	// and items of Responses whose reasoning is hidden lose the id that asks for it.
+	// stored are the messages to keep. They exclude Anthropic's thinking, which is bound to what preceded it. Items of
+	// Responses whose reasoning is hidden lose their id, because the provider would expect the reasoning with it.
 	stored []json.RawMessage
 	usage  Usage
 	raw    map[string]any // the sum of the usages as the provider has them
@@ -103,7 +103,7 @@ func (r *Rounds) hide(v any) {
 
 func (r *Rounds) addBlocks(blocks []json.RawMessage) (held []Held, clients bool) {
 	var thinking, ours []json.RawMessage
-	leads := r.Hidden == nil && len(r.seen) == 0 // Only thinking that nothing is cut out before stays valid.
+	leads := r.Hidden == nil && len(r.seen) == 0 // Thinking stays valid only if nothing is cut out before it.
 	for _, raw := range blocks {
 		var b fields
 		_ = json.Unmarshal(raw, &b)
@@ -131,7 +131,7 @@ func (r *Rounds) addBlocks(blocks []json.RawMessage) (held []Held, clients bool)
 }
 
 func (r *Rounds) addItems(items []json.RawMessage) (held []Held, clients bool) {
-	var reasoning []json.RawMessage // It belongs to the item behind it.
+	var reasoning []json.RawMessage // It belongs to the next item.
 	var thought, hides bool         // The newest reasoning is hidden.
 	for _, raw := range items {
 		var item fields

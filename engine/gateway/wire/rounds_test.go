@@ -16,7 +16,7 @@ import (
 
 const heldTool = "memory_recall"
 
-// randomRounds are what a model says in rounds of which all but the last call the held tool, and the last may.
+// randomRounds returns random rounds of a model. All but the last call the held tool, and the last one may.
 func randomRounds(random *rand.Rand) (out []providers.Reply) {
 	rounds := 1 + random.IntN(3)
 	for i := range rounds {
@@ -45,7 +45,7 @@ func randomRounds(random *rand.Rand) (out []providers.Reply) {
 	return out
 }
 
-// visible is an answer without thinking, which clients' messages are not known by.
+// visible returns an answer without thinking, which is not used to recognise clients' messages.
 func visible(t testing.TB, f chat.Format, messages []json.RawMessage) (out []string) {
 	t.Helper()
 	parsed, _, bad := chat.Parse(f, messages)
@@ -58,7 +58,7 @@ func visible(t testing.TB, f chat.Format, messages []json.RawMessage) (out []str
 	return out
 }
 
-// woven makes one stream of several, fed in pieces.
+// woven joins several streams into one, fed in pieces.
 func woven(t testing.TB, r *wire.Rounds, streams [][]byte, hideUsage bool, cut func(left int) int) (stream []byte) {
 	t.Helper()
 	w := wire.NewWeave(r)
@@ -97,8 +97,8 @@ func woven(t testing.TB, r *wire.Rounds, streams [][]byte, hideUsage bool, cut f
 	return append(stream, w.End()...)
 }
 
-// checkWoven holds the laws of rounds: the client's stream is one well-formed stream, it folds into the answer that is
-// stored, it says nothing of held calls, its usage is that of all rounds, and the network's cuts change nothing.
+// checkWoven checks the rules for rounds: the client's stream is one well-formed stream, folds into the stored answer,
+// reveals nothing of held calls, has the usage of all rounds, and does not depend on how the network splits it.
 func checkWoven(t testing.TB, seed uint64, cut func(left int) int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, p := range protocols {
@@ -142,7 +142,7 @@ func checkWoven(t testing.TB, seed uint64, cut func(left int) int) {
 	}
 }
 
-// wellFormed holds what clients' libraries rely on: one start, one end, and indexes and numbers without gaps.
+// wellFormed checks what client libraries rely on: one start, one end, and indexes and numbers without gaps.
 func wellFormed(t testing.TB, f chat.Format, stream []byte) {
 	t.Helper()
 	var split wire.Splitter

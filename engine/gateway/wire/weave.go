@@ -24,7 +24,7 @@ type Weave struct {
 	said   bool               // the same, in this round
 	held   []Event            // what ends this round
 	calls  map[int64][]fields // pieces of calls that have no name yet
-	// waiting are the events of a reasoning item, which belongs to the item behind it.
+	// waiting are the events of a reasoning item, which belongs to the next item.
 	waiting []Event
 	thinks  bool
 }

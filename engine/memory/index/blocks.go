@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// removePostings takes documents' postings out of their blocks. A block that gets empty goes.
+// removePostings removes documents' postings from their blocks. It deletes blocks that become empty.
 func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
 	var q store.Query
 	var places []rank.Place // by range
@@ -49,8 +49,8 @@ func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
 	return nil
 }
 
-// addPostings gives the blocks that change where postings are added to terms, and the terms' tails with them. Each
-// round takes up, for every term that has postings left, the block that its last posting belongs in.
+// addPostings returns the blocks that change when postings are added to terms, and the tails of the terms. Each round
+// handles, for every term with postings left, the block that its last posting belongs to.
 func (f *folding) addPostings(added map[string][]rank.Posting) (
 	out []store.Pair, ends map[string]Tail, err error) {
 	terms := slices.Sorted(maps.Keys(added))
@@ -67,7 +67,7 @@ func (f *folding) addPostings(added map[string][]rank.Posting) (
 		for i, term := range terms {
 			ps, key := added[term], found[i].Key
 			var block []rank.Posting
-			from := 0 // postings before it belong in earlier blocks
+			from := 0 // postings before it belong to earlier blocks
 			if key != nil {
 				from, _ = slices.BinarySearchFunc(ps, placeOf(key), rank.Posting.Compare)
 				if block, err = rank.ReadBlock(nil, placeOf(key), found[i].Value); err != nil {
@@ -96,8 +96,8 @@ func (f *folding) addPostings(added map[string][]rank.Posting) (
 	return out, ends, nil
 }
 
-// lastBlocks gives for each term the block that its last posting belongs in, the last that begins no later, or the zero
-// Item. ends gets the tails of terms that it has none of.
+// lastBlocks returns, for each term, the block that its last posting belongs to: the last one that begins no later, or
+// the zero Item. It adds to ends the tails of terms that are missing there.
 func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, ends map[string]Tail) (
 	found []store.Item, err error) {
 	found = make([]store.Item, len(terms))
@@ -119,7 +119,7 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 	var unknown, earlier []int
 	for i, term := range terms {
 		known := false
-		if _, changed := ends[term]; changed { // What is left belongs before what an earlier round has taken up.
+		if _, changed := ends[term]; changed { // The rest belongs before what an earlier round handled.
 			earlier = append(earlier, i)
 		} else if found[i], known = f.tails.Find(term, last(i).Stream); !known {
 			unknown = append(unknown, i)
@@ -141,10 +141,10 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 	return found, read(earlier, last)
 }
 
-// state tells a space with a corpus apart from every other one: what changes blocks raises the corpus's version, and
-// where versions begin again, the space has another generation, or the store another history.
+// state identifies the state of a space's blocks: every change of blocks increments the corpus's version, and if
+// versions start again, the space has another generation or the store another history.
 func (f *folding) state(corpus []byte) string {
 	job := f.expect[0]
-	generation := job.Value[:min(len(job.Value), 1+generationSize)] // without how far a rebuild is
+	generation := job.Value[:min(len(job.Value), 1+generationSize)] // without the progress of a rebuild
 	return fmt.Sprintf("%q %q %q %q %q", f.tenant, f.history, job.Key, generation, corpus)
 }

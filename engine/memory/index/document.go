@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Passages is the record that says where the passages of a memory are: at adjacent places of one stream.
+// Passages is the record of where the passages of a memory are: at adjacent places of one stream.
 type Passages struct {
 	First rank.Place
 	Epoch uint32 // in which they were added
@@ -29,7 +29,7 @@ func (ps Passages) append(dst []byte) []byte {
 	return dst
 }
 
-// ReadPassages unpacks the record of a memory's passages.
+// ReadPassages decodes the record of a memory's passages.
 func ReadPassages(b []byte) (ps Passages, ok bool) {
 	if len(b) == 0 || b[0] != passagesVersion {
 		return ps, false
@@ -47,19 +47,19 @@ func ReadPassages(b []byte) (ps Passages, ok bool) {
 	return ps, len(b) == 0 && numbers[2] <= math.MaxUint32
 }
 
-// Place is where the passage with a number is, counted from 0.
+// Place returns the place of passage i, counted from 0.
 func (ps Passages) Place(i uint64) rank.Place {
 	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
 }
 
-// Analysed is a text as far as it can be indexed without the store: one document for each passage, without its place.
+// Analysed is a text prepared for indexing without the store: one document per passage, without its place.
 type Analysed struct {
 	Passages  []rank.Document
-	Languages []string // that queries must know to find the text
+	Languages []string // languages that queries must be stemmed in to find the text
 }
 
-// Analyse reads a text, with what is searched beside it. doc has all fields of its documents that do not depend on the
-// text or its place.
+// Analyse analyses a text, and the text beside, which is also searched. doc has all fields of its documents that do not
+// depend on the text or its place.
 func (svc *Service) Analyse(doc rank.Document, text, beside string) Analysed {
 	doc.Style = rank.StyleOf(text)
 	if beside != "" {
@@ -75,13 +75,13 @@ func (svc *Service) Analyse(doc rank.Document, text, beside string) Analysed {
 	return Analysed{docs, read.Languages}
 }
 
-// PutDocuments makes memories' texts findable, in the batch that writes the memories and in place of what their ids had
-// before.
+// PutDocuments indexes memories' texts in the batch that writes the memories. It replaces the previous documents of
+// their ids.
 func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs ...Analysed) error {
 	s := Memories(project)
 	keys := [][]byte{s.epochKey()}
 	for _, d := range docs {
-		first := &d.Passages[0] // There is one, however short the text is.
+		first := &d.Passages[0] // There is always one, however short the text is.
 		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Languages...)...)
 		if first.Session != "" {
 			keys = append(keys, s.StreamKey(rank.StreamOf(first.Session)))
@@ -106,11 +106,11 @@ func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs 
 	return err
 }
 
-// run is where documents go that one batch puts one behind the other, all changed in one millisecond.
+// run is where a batch puts documents one after another, all changed in the same millisecond.
 type run struct {
 	start uint64 // the first place of the millisecond
-	long  bool   // they are longRun or more
-	next  uint64 // the place behind the last one; 0 before the first
+	long  bool   // there are at least longRun of them
+	next  uint64 // the place after the last one; 0 before the first
 }
 
 func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) error {
@@ -136,24 +136,24 @@ func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) erro
 	return nil
 }
 
-// HasDocument tells whether a memory is in the index.
+// HasDocument reports whether a memory is in the index.
 func HasDocument(t *records.Tx, project ident.Incarnation, id string) (bool, error) {
 	got, err := t.Look(records.RecallMemory.Key(project, id))
 	return err == nil && got[0].Value != nil, err
 }
 
-// DeleteDocument takes a memory out of the index, in the batch that removes the memory.
+// DeleteDocument removes a memory from the index, in the batch that deletes the memory.
 func (svc *Service) DeleteDocument(t *records.Tx, project ident.Incarnation, id string) error {
 	s := Memories(project)
 	_, err := svc.Change(t, s, func() error { return svc.removePassages(t, s, id) })
 	return err
 }
 
-// settles is how often Settle tries: each time that it loses to another one, that one has taken marks out.
+// settles is how often Settle tries. Each attempt that loses to another writer means that the other removed marks.
 const settles = 64
 
-// Settle takes the documents that are marked as dead out of a space, so that nothing of them is left. Where others change
-// the space all the time, the job takes out the last. It is not done where the space is being dropped as a whole.
+// Settle removes the documents that are marked as dead from a space. If others change the space constantly, the job
+// removes the remaining ones. done is false if the space is being dropped as a whole.
 func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bool, err error) {
 	for range settles {
 		job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
@@ -174,20 +174,20 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 	return true, nil
 }
 
-// Among how many places a memory without a session takes one at random, as powers of two. The fewer there are, the smaller
-// is the index, and the sooner two writers want the same.
+// From how many places a memory without a session takes one at random, as powers of two. With fewer places the index is
+// smaller, but two writers choose the same place sooner.
 const (
 	firstDraw = 10 // within the millisecond
 	laterDraw = 20 // within about a second
-	lastDraw  = 24 // and at once for so many of a batch that go one behind the other:
+	lastDraw  = 24 // and directly for a batch with so many documents in a run:
 	longRun   = 16
 )
 
-// nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
-// random place of the millisecond in which the memory was changed, so that writers do not wait for one another. A file may
-// tell of very many memories that they were changed in one millisecond. They go one behind the other, because few runs of
-// places meet where as many single places would, and where a place is taken, by an earlier document of the batch or in
-// the store, one of more places is tried.
+// nextPosition chooses where passages begin. In a session that is after its last passage. Without a session it is a
+// random place of the millisecond in which the memory was changed, so that writers do not wait for each other. A file
+// may contain very many memories changed in the same millisecond. They are put one after another, because few runs of
+// places collide where as many single places would. If a place is taken, by an earlier document of the batch or in the
+// store, it tries one of a larger number of places.
 func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error) {
 	if ps.First.Stream == 0 {
 		got, err := t.Look(s.epochKey())
@@ -228,7 +228,7 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error)
 	return next, nil
 }
 
-// taken tells whether the batch itself puts something at one of the places.
+// taken reports whether the batch itself writes one of the places.
 func (s Space) taken(t *records.Tx, epoch uint32, ps *Passages) bool {
 	for i := range ps.Count {
 		if t.Left(store.Item{Key: s.freshKey(epoch, ps.Place(i))}).Value != nil {
@@ -238,7 +238,7 @@ func (s Space) taken(t *records.Tx, epoch uint32, ps *Passages) bool {
 	return false
 }
 
-// expectFree has the batch fail where something is at the places already.
+// expectFree makes the batch fail if one of the places is already taken.
 func (s Space) expectFree(t *records.Tx, ps *Passages) {
 	for i := range ps.Count {
 		at := ps.Place(i)
@@ -248,7 +248,7 @@ func (s Space) expectFree(t *records.Tx, ps *Passages) {
 	}
 }
 
-// AddDocuments adds fresh documents, under the epoch that it answers. Languages are those that some of them were
+// AddDocuments adds fresh documents and returns the epoch they are in. languages are those that some of them were
 // stemmed in.
 func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, languages ...string) (
 	epoch uint32, err error,
@@ -264,7 +264,7 @@ func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, l
 	for i := range docs {
 		t.Put(s.freshKey(epoch, docs[i].Place), docs[i].Append(nil))
 	}
-	// Write only the notes that are missing: keys that every batch wrote anew would be slow to scan.
+	// Write only missing notes: keys that every batch rewrites would be slow to scan.
 	for i, key := range notes {
 		if got[i].Value == nil {
 			t.Put(key, []byte{0})
@@ -276,8 +276,9 @@ func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, l
 	return epoch, nil
 }
 
-// noteKeys names the space's job, and the notes that some document was stemmed in a language. The job stays as long as
-// the project, because whoever ended it could not tell whether a document is being added just then.
+// noteKeys returns the keys of the space's job, and of the notes that some document was stemmed in a language. The job
+// stays as long as the project, because nobody could delete it and know that no document is being added at the same
+// time.
 func (s Space) noteKeys(languages ...string) [][]byte {
 	keys := [][]byte{s.jobKey()}
 	for _, latin := range languages {
@@ -288,7 +289,7 @@ func (s Space) noteKeys(languages ...string) [][]byte {
 	return keys
 }
 
-// removePassages takes a memory's passages out, if it has any.
+// removePassages removes a memory's passages, if it has any.
 func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 	key := records.RecallMemory.Key(s.Project, id)
 	got, err := t.Look(key)
@@ -307,8 +308,9 @@ func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 	return svc.removeDocuments(t, s, ps.Epoch, places)
 }
 
-// removeDocuments takes documents out of a space: fresh ones whole, and those in blocks by a mark, with which they count
-// for nothing. The job takes their postings out. The epoch is the one that fresh documents among them were added in.
+// removeDocuments removes documents from a space. Fresh documents are deleted. Those in blocks are marked as dead, so
+// that they no longer count, and the job removes their postings. The epoch is the one that fresh documents among them
+// were added in.
 func (svc *Service) removeDocuments(t *records.Tx, s Space, epoch uint32, places []rank.Place) error {
 	ask := make([][]byte, 0, 2*len(places)+1)
 	for _, at := range places {

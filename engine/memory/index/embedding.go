@@ -11,9 +11,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A document in blocks may have a vector, in two records of its own at its place: the bits, which a query reads of all
-// documents, and the bytes, which it reads of the nearest. Both begin with the tag of the model, because vectors of two
-// models cannot be compared. Whatever takes a document out of blocks takes its vector with it.
+// A document in blocks may have a vector, in two separate records at its place: the bits, which a query reads for all
+// documents, and the bytes, which it reads for the nearest. Both begin with the tag of the model, because vectors of
+// two models cannot be compared. Removing a document from blocks also removes its vector.
 
 // Embedding is a document with its vector.
 type Embedding struct {
@@ -23,7 +23,7 @@ type Embedding struct {
 	stored store.Item // the document
 }
 
-// vectorKeys name the records of a document's vector.
+// vectorKeys returns the keys of the records of a document's vector.
 func (s Space) vectorKeys(at rank.Place) (bits, bytes []byte) {
 	return records.RecallBits.Key(s.Project, s.Kind, at.Stream, at.Pos),
 		records.RecallVector.Key(s.Project, s.Kind, at.Stream, at.Pos)
@@ -31,17 +31,17 @@ func (s Space) vectorKeys(at rank.Place) (bits, bytes []byte) {
 
 func (s Space) modelKey() []byte { return records.RecallModel.Key(s.Project, s.Kind) }
 
-// unembeddedKey is the mark of a document that waits for its vector.
+// unembeddedKey returns the key of the mark of a document that waits for its vector.
 func (s Space) unembeddedKey(at rank.Place) []byte {
 	return records.RecallUnembedded.Key(s.Project, s.Kind, at.Stream, at.Pos)
 }
 
-// Modelled says by which model a space's vectors are made. While a space has such a record, every document that is put
-// into blocks is marked as waiting for its vector. Documents that were there before are marked from Rest on.
+// Modelled says which model makes a space's vectors. While a space has such a record, every document that is put into
+// blocks is marked as waiting for its vector. Documents that were there before are marked from Rest on.
 type Modelled struct {
 	Model  rank.Model
-	Length uint32      // dimensions of its vectors; 0: none was made yet
-	Rest   *rank.Place // the first document that may lack its mark; nil: none does
+	Length uint32      // dimensions of its vectors; 0 if there are none yet
+	Rest   *rank.Place // the first document that may lack its mark; nil if none does
 
 	item store.Item
 }
@@ -54,7 +54,7 @@ func (m *Modelled) encode() []byte {
 	return out
 }
 
-// readModelled reads the record of a space's model; nil where there is none.
+// readModelled reads the record of a space's model. It returns nil if there is none.
 func readModelled(it store.Item) (*Modelled, error) {
 	if !there(it) {
 		return nil, nil
@@ -72,7 +72,7 @@ func readModelled(it store.Item) (*Modelled, error) {
 	return m, nil
 }
 
-// FoldAll does a unit of what stepSpaces does with a space's documents, however few of them are fresh, and tells
+// FoldAll does one unit of the work of stepSpaces on a space's documents, however few of them are fresh. It reports
 // whether there were any.
 func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done bool, err error) {
 	job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
@@ -86,9 +86,9 @@ func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done b
 // marksAtOnce is how many documents one step marks as waiting for their vectors.
 const marksAtOnce = 1000
 
-// Await has a space's documents wait for vectors of a model. It does a unit of that and tells that it did, or gives how
-// far the space is: nil where nothing is in blocks, or where the space is being dropped. Where the vectors have other
-// dimensions than so many, they are all made anew; 0 leaves them as they are.
+// Await marks a space's documents as waiting for vectors of a model. It does one unit of that and reports that it did,
+// or returns the state of the space: nil if nothing is in blocks, or if the space is being dropped. If length is not 0
+// and the vectors have another number of dimensions, they are all made again.
 func (svc *Service) Await(ctx context.Context, tenant string, s Space, model rank.Model, length uint32) (
 	m *Modelled, done bool, err error) {
 	documents := records.RecallDocument.Under2(s.Project, s.Kind)
@@ -132,9 +132,9 @@ func (svc *Service) Await(ctx context.Context, tenant string, s Space, model ran
 	return m, true, records.LostRace(svc.db.Commit(ctx, tenant, b))
 }
 
-// Unembedded gives the next documents that are marked as waiting for vectors, behind a place and at most so many, and
-// the place of the last mark; nil where there are no more. Those in settled need none: they have one, or are gone, or
-// are later passages of a text, of which the first counts.
+// Unembedded returns the next documents that are marked as waiting for vectors, after a place and up to a limit, and
+// the place of the last mark, or nil if there are no more. The documents in settled need no vector: they have one, are
+// gone, or are later passages of a text, of which only the first counts.
 func (svc *Service) Unembedded(ctx context.Context, tenant string, s Space, m *Modelled, after *rank.Place, limit int) (
 	out, settled []Embedding, last *rank.Place, err error) {
 	rng := records.RecallUnembedded.Under2(s.Project, s.Kind)
@@ -176,13 +176,13 @@ func (svc *Service) Unembedded(ctx context.Context, tenant string, s Space, m *M
 	return out, settled, last, nil
 }
 
-// has tells whether a record holds the bytes of a vector as the space's are now.
+// has reports whether a record contains the bytes of a current vector of the space.
 func (m *Modelled) has(it store.Item) bool {
 	value := m.Model.Of(it.Value)
 	return value != nil && len(value) == int(m.Length)
 }
 
-// Left are those of some documents that are stored as they were when they were read.
+// Left returns those of some documents that have not changed since they were read.
 func (svc *Service) Left(ctx context.Context, tenant string, some []Embedding) (out []Embedding, err error) {
 	var q store.Query
 	for _, e := range some {
@@ -197,8 +197,8 @@ func (svc *Service) Left(ctx context.Context, tenant string, some []Embedding) (
 	return out, err
 }
 
-// PutVectors collects in a batch the vectors of documents, which must still be in blocks as they were read, and which
-// then wait for none. The first ones say how long the space's vectors are.
+// PutVectors adds the vectors of documents to a batch. The documents must still be in blocks as they were read, and
+// then no longer wait. The first vectors determine the dimensions of the space's vectors.
 func (svc *Service) PutVectors(t *records.Tx, s Space, m *Modelled, made []Embedding) {
 	t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: m.item.Key, Value: m.item.Value})
 	if m.Length == 0 && len(made) > 0 {
@@ -213,7 +213,7 @@ func (svc *Service) PutVectors(t *records.Tx, s Space, m *Modelled, made []Embed
 	svc.Unmark(t, s, made)
 }
 
-// Unmark collects in a batch that documents, which must be as they were read, wait for no vector.
+// Unmark removes, in a batch, the marks of documents that wait for vectors. The documents must be as they were read.
 func (svc *Service) Unmark(t *records.Tx, s Space, some []Embedding) {
 	for _, e := range some {
 		if !e.stored.Damaged {
@@ -223,8 +223,8 @@ func (svc *Service) Unmark(t *records.Tx, s Space, some []Embedding) {
 	}
 }
 
-// DeleteVectors removes a chunk of a space's vectors, and first the record of their model, so that no document is
-// marked any more. It tells whether there was anything.
+// DeleteVectors deletes a chunk of a space's vectors. First it deletes the record of their model, so that no more
+// documents are marked. It reports whether there was anything to delete.
 func (svc *Service) DeleteVectors(ctx context.Context, tenant string, s Space) (more bool, err error) {
 	q := store.Query{Keys: [][]byte{s.modelKey()}}
 	for _, rng := range []store.Range{records.RecallBits.Under2(s.Project, s.Kind),

@@ -12,26 +12,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Bounds of putting fresh documents into blocks.
+// Limits of putting fresh documents into blocks.
 const (
-	foldAt     = 64      // fresh documents that are worth it
+	foldAt     = 64      // the minimum number of fresh documents
 	foldChunk  = 1024    // documents in one batch
 	foldWrites = 9000    // writes of one batch
 	foldTerms  = 5000    // distinct terms of one batch
 	foldBytes  = 6 << 20 // of one batch
-	foldEpoch  = 512     // documents that leave an epoch until the next begins
-	foldDead   = 256     // dead documents that one batch takes out
-	foldBlocks = 3000    // blocks that it changes for that, unless one document is in more
+	foldEpoch  = 512     // documents that leave an epoch before the next begins
+	foldDead   = 256     // dead documents that one batch removes
+	foldBlocks = 3000    // blocks that it changes for them, unless a single document is in more
 )
 
-// stepSpaces does one unit of work on the first of a tenant's indexes that has some: what the index's job says, and
-// else it puts a chunk of fresh documents into blocks, or takes the postings of dead ones out.
+// stepSpaces does one unit of work on the first of a tenant's indexes that needs some: what the index's job says, or
+// else putting a chunk of fresh documents into blocks, or removing the postings of dead ones.
 func (svc *Service) stepSpaces(ctx context.Context, tenant string) (done bool, err error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{records.FoldJob.All()}})
 	if err != nil {
 		return false, err
 	}
-	var failed error // Go on with the next index: an error here must not stop the others.
+	var failed error // Continue with the next index: an error here must not stop the others.
 	for _, job := range r.Ranges[0] {
 		done, err := svc.stepSpace(ctx, tenant, job)
 		failed = errors.Join(failed, err)
@@ -58,7 +58,7 @@ func (svc *Service) stepSpace(ctx context.Context, tenant string, job store.Item
 	return done, records.LostRace(err)
 }
 
-// folding puts fresh documents of one space into blocks, as of one state of the space.
+// folding puts fresh documents of one space into blocks, based on one state of the space.
 type folding struct {
 	Space
 	svc     *Service
@@ -69,10 +69,10 @@ type folding struct {
 	vectors bool   // documents in blocks get vectors
 	history string // of the store, before the state was read
 	tails   *Tails
-	expect  []store.Expect // the space's job, its corpus, its epoch and its model, as they were read
+	expect  []store.Expect // the space's job, corpus, epoch and model, as they were read
 }
 
-// look reads what waits in a space: the first fresh documents and the first marks of dead ones, by their keys.
+// look reads what waits in a space: the keys of the first fresh documents and of the first marks of dead ones.
 func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f *folding, fresh, marks []store.Item,
 	err error) {
 	s, history := spaceOf(job.Key), store.Epoch(svc.db.Store)
@@ -103,7 +103,7 @@ func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f 
 	return f, r.Ranges[0], r.Ranges[1], nil
 }
 
-// oldest is the epoch of the first of what waits, or the one that the next is written in.
+// oldest returns the epoch of the first waiting record, or the current epoch if there is none.
 func (f *folding) oldest(waiting []store.Item) uint32 {
 	if len(waiting) == 0 {
 		return f.epoch
@@ -111,15 +111,15 @@ func (f *folding) oldest(waiting []store.Item) uint32 {
 	return epochOf(waiting[0].Key)
 }
 
-// foldSpace takes dead documents out of blocks, or puts fresh documents into them where there are at least so many, or
-// where they have waited since an earlier epoch. Fewer fresh documents are searched as they are. It does not fold while
-// there are marks, because folding says that nothing is left of the epochs before.
+// foldSpace removes dead documents from blocks, or puts fresh documents into them if there are at least least, or if
+// they have waited since an earlier epoch. Fewer fresh documents are searched directly. It does not fold while there
+// are marks, because a fold declares that nothing is left of earlier epochs.
 func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item, least int) (done bool, err error) {
 	f, fresh, marks, err := svc.look(ctx, tenant, job)
 	if err != nil {
 		return false, err
 	}
-	if len(marks) > 0 { // What was forgotten must not stay because little else is.
+	if len(marks) > 0 { // Forgotten documents must not stay because there are few others.
 		return true, f.takeOut(marks, f.oldest(fresh), foldDead)
 	}
 	if len(fresh) < least && f.oldest(fresh) >= f.epoch {
@@ -131,12 +131,12 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 		if _, lost := errors.AsType[*store.ConflictError](err); !lost || limit <= foldAt {
 			return true, err
 		}
-		// Some of the documents were overwritten meanwhile, which befalls fewer of them less often.
+		// Some of the documents were overwritten in the meantime. With fewer documents that happens less often.
 	}
 }
 
-// fold puts the first fresh documents into blocks, at most so many. Where the batch gets too large it begins again with
-// half of them.
+// fold puts the first fresh documents, up to limit, into blocks. If the batch gets too large, it starts again with half
+// of them.
 func (f *folding) fold(limit int) error {
 	rng := f.fresh(f.corpus.Oldest)
 	rng.Limit = limit + 1
@@ -193,9 +193,9 @@ func (f *folding) fold(limit int) error {
 	return err
 }
 
-// keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and gives its
-// record. It begins the next epoch where it is time: once nothing is left of those before, so that documents wait in two
-// epochs at most, and who adds one looks for its place in both.
+// keep writes the corpus after a batch that puts documents into blocks or removes them, and returns its record. It
+// begins the next epoch when due, but only when nothing is left of earlier ones. So documents wait in at most two
+// epochs, and a writer that adds one checks its place in both.
 func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) (value []byte, err error) {
 	corpus.Version++
 	corpus.Analyser = analyserVersion
@@ -208,7 +208,7 @@ func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) (valu
 	return value, err
 }
 
-// takeOut takes the documents of the first marks out of blocks, of at most so many and as far as one batch can. No fresh
+// takeOut removes the documents of the first marks from blocks, up to most and as far as one batch can. No fresh
 // document is of an epoch before oldest.
 func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	keys := make([][]byte, 0, 4*len(marks))
@@ -228,12 +228,12 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	blocks := 0
 	for i := 0; i < len(r.Keys); i += 4 {
 		mark, it := r.Keys[i], r.Keys[i+1]
-		if i == 4*most { // There may be more behind it.
+		if i == 4*most { // There may be more after it.
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
 		twice := slices.ContainsFunc(gone, func(d *rank.Document) bool { return d.Place == placeOf(mark.Key) })
-		if there(it) && !twice { // Marks of one document in two epochs take it out once.
+		if there(it) && !twice { // A document marked in two epochs is removed once.
 			d := readDocument(it, true)
 			if d == nil || corpus.Documents == 0 || corpus.Terms < uint64(d.Len) {
 				return ErrBroken
@@ -250,7 +250,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 			if vector := r.Keys[i+2]; there(vector) {
 				bits, bytes := f.vectorKeys(d.Place)
 				b.Delete = append(b.Delete, bits, bytes)
-			} else { // One that is made just now must not outlive its document.
+			} else { // A mark made at this moment must not outlive its document.
 				b.Expect = append(b.Expect, store.Expect{Key: vector.Key})
 			}
 			if waits := r.Keys[i+3]; there(waits) {

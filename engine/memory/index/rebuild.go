@@ -8,22 +8,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// An index can be made again from what it stands for. So a damaged record of it never fails what people ask for: the
-// space of that record is dropped and built again, a piece at a time, and queries say meanwhile that hits may be
-// missing. The space's job says how far that is. Every change of the space expects the job as it read it, so that
-// nothing that was read before a rebuild is written behind it.
+// An index can be rebuilt from its source. So a damaged record of it never fails a request: the space of that record is
+// dropped and rebuilt, a piece at a time, and meanwhile queries say that hits may be missing. The space's job stores
+// the progress. Every change of the space expects the job as it read it, so nothing that was read before a rebuild is
+// written after it.
 
-// The states of a space are the first byte of its job. Behind it comes the generation, which is new with every rebuild,
-// and in a space that is being built the place that this has come to.
+// The state of a space is the first byte of its job. It is followed by the generation, which changes with every
+// rebuild, and, while a space is being built, the place reached.
 const (
 	ready   = iota
-	dropped // Its records are being removed, and what changes meanwhile is not indexed.
-	built   // What it stands for is being indexed again, and what changes meanwhile is indexed as always.
+	dropped // Its records are being deleted, and changes are not indexed.
+	built   // Its source is being indexed again, and changes are indexed as usual.
 )
 
 const generationSize = 8
 
-// stateOf reads a space's job. A space whose job is damaged may have been in any state, so it is dropped.
+// stateOf reads a space's job. A space whose job is damaged may be in any state, so it is dropped.
 func stateOf(job store.Item) byte {
 	switch {
 	case job.Damaged:
@@ -34,11 +34,11 @@ func stateOf(job store.Item) byte {
 	return job.Value[0]
 }
 
-// Source indexes a piece of what a space stands for, from behind a place on. It answers the place where the next piece
-// begins, "" being the end.
+// Source indexes a piece of the source of a space, starting after a place. It returns the place where the next piece
+// begins, or "" at the end.
 type Source func(ctx context.Context, tenant string, project ident.Incarnation, after string) (next string, err error)
 
-// rebuilding is the value of the job of a space that is to be dropped and built again.
+// rebuilding returns the value of the job of a space that is to be dropped and rebuilt.
 func (svc *Service) rebuilding() []byte {
 	value := make([]byte, 1+generationSize)
 	value[0] = dropped
@@ -46,14 +46,14 @@ func (svc *Service) rebuilding() []byte {
 	return value
 }
 
-// startRebuild has a space built again in the batch that met the damage.
+// startRebuild starts a rebuild of a space, in the batch that found the damage.
 func (svc *Service) startRebuild(t *records.Tx, s Space) {
 	svc.logBroken(t.Tenant, s)
 	t.Put(s.jobKey(), svc.rebuilding())
 }
 
-// rebuild has a space built again whose job was read. A space without a job went with its project, and one whose job is
-// damaged counts as dropped already.
+// rebuild starts a rebuild of the space whose job was read. A space without a job was deleted with its project, and one
+// whose job is damaged already counts as dropped.
 func (svc *Service) rebuild(ctx context.Context, tenant string, job store.Item) error {
 	if job.Damaged || job.Value == nil {
 		return nil
@@ -66,13 +66,13 @@ func (svc *Service) logBroken(tenant string, s Space) {
 	svc.db.Log.Error("a recall index is damaged or of an earlier build, and is built again", "tenant", tenant, "space", string(s.Kind))
 }
 
-// moveJob writes a space's job anew, where it is as it was read.
+// moveJob writes a new value of a space's job, if it has not changed since it was read.
 func (svc *Service) moveJob(ctx context.Context, tenant string, job store.Item, value []byte) error {
 	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}},
 		Put: []store.Pair{{Key: job.Key, Value: value}}})
 }
 
-// dropPiece removes some of a space's records, and has the space built once there are none.
+// dropPiece deletes some of a space's records, and starts building the space once there are none.
 func (svc *Service) dropPiece(ctx context.Context, tenant string, job store.Item) error {
 	if job.Damaged {
 		return svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: job.Key, Value: svc.rebuilding()}}})
@@ -95,7 +95,7 @@ func (svc *Service) dropPiece(ctx context.Context, tenant string, job store.Item
 	return svc.db.Commit(ctx, tenant, b)
 }
 
-// buildPiece indexes some of what a space stands for.
+// buildPiece indexes a piece of the source of a space.
 func (svc *Service) buildPiece(ctx context.Context, tenant string, job store.Item) error {
 	s := spaceOf(job.Key)
 	next, err := svc.Sources[s.Kind](ctx, tenant, s.Project, string(job.Value[1+generationSize:]))
@@ -109,7 +109,7 @@ func (svc *Service) buildPiece(ctx context.Context, tenant string, job store.Ite
 	return svc.moveJob(ctx, tenant, job, inState(job, state, next))
 }
 
-// inState is the value of a space's job in another state of the same generation.
+// inState returns the value of a space's job in another state of the same generation.
 func inState(job store.Item, state byte, place string) []byte {
 	value := append([]byte{state}, job.Value[1:1+generationSize]...)
 	return append(value, place...)

@@ -11,32 +11,32 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// documentsAtOnce is how many documents one round trip reads.
+// documentsAtOnce is the number of documents that one round trip reads.
 const documentsAtOnce = 512
 
-// Query asks for the documents of one space that its words fit best.
+// Query asks for the documents of one space that match its words best.
 type Query struct {
 	Space
 	Text   string
 	Filter rank.Filter
-	Now    time.Time // that relative dates of the query are meant from
-	Plain  bool      // the text was not written as a query, so nothing in it is an operator
-	Viewer string    // It sees the documents of this group and those of none. Empty: it sees all.
-	Limit  int       // of hits
-	Near   *Near     // what is near it is found, too, and counts in scores; nil: words alone
-	Under  string    // the path of a namespace: of memories only those in it or below are hits
+	Now    time.Time // the time that relative dates in the query refer to
+	Plain  bool      // the text was not written as a query, so it has no operators
+	Viewer string    // The viewer sees documents of this group and those without a group. If empty, it sees all.
+	Limit  int       // the maximum number of hits
+	Near   *Near     // a vector whose neighbours are found too and that counts in scores; nil means only words count
+	Under  string    // the path of a namespace: only memories in it or below are hits
 
-	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
-	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
+	// Unindexed, if not nil, returns documents to search that are not in the index, and the languages that they were
+	// stemmed in. It gets the values of Keys in the state of the store that is searched.
 	Keys      [][]byte
 	Unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
-	// Accept, where it is not nil, has the last word on a hit.
+	// Accept, if not nil, makes the final decision on a hit.
 	Accept func(*rank.Document) (bool, error)
-	// Holds tells whether what a document stands for holds a phrase.
+	// Holds reports whether the source of a document contains a phrase.
 	Holds func(d *rank.Document, phrase string) (bool, error)
 }
 
-// search is one query under way.
+// search is a query in progress.
 type search struct {
 	*Query
 	svc    *Service
@@ -45,37 +45,37 @@ type search struct {
 	now    time.Time
 
 	job      store.Item          // of the space
-	damaged  bool                // something of the index is, which the answer leaves out
-	visible  map[rank.Place]bool // of places whose group may be the viewer's: whether it is
+	damaged  bool                // part of the index is damaged, and the results leave it out
+	visible  map[rank.Place]bool // whether the viewer may see the document at a place; for places whose group may be the viewer's
 	fresh    []*rank.Document    // not in blocks, sorted by place
 	dead     map[rank.Place]bool
-	buffer   *rank.Buffer // of the postings of ranking
+	buffer   *rank.Buffer // for the postings of the ranking
 	ranking  *rank.Ranking
-	only     map[rank.Place]bool // where hits may be; nil: anywhere
-	phrases  []string            // that hits hold
-	unwanted []rank.Word         // that no hit holds
-	barred   []string            // phrases that no hit holds
-	loose    bool                // they need not
-	capped   bool                // hits may be missing, because most of what was read is left out or says the same
+	only     map[rank.Place]bool // where hits may be; nil means anywhere
+	phrases  []string            // that hits must contain
+	unwanted []rank.Word         // that no hit may contain
+	barred   []string            // phrases that no hit may contain
+	loose    bool                // phrases are not required
+	capped   bool                // hits may be missing, because most of what was read was left out or duplicated
 }
 
-// Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
-// built again, or is found damaged, which has it built again.
+// Search returns the best hits of a query, up to its limit, best first. The result is incomplete while the index is
+// being rebuilt, or if it is found damaged, which starts a rebuild.
 func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []rank.Hit, incomplete bool, err error) {
 	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{},
 		buffer: rank.NewBuffer()}
-	defer s.buffer.Release() // Hits hold no postings.
+	defer s.buffer.Release() // Hits do not refer to postings.
 	languages, err := s.languages()
 	if err != nil {
 		return nil, false, err
 	}
-	// The corpus is older than the state that is searched. That does no harm: documents that an epoch held since then
-	// are in blocks, or in a later epoch.
+	// The corpus is older than the state that is searched. That is harmless: documents that left an epoch since then are in
+	// blocks, or in a later epoch.
 	_, corpus, err := svc.readCorpus(ctx, tenant, q.Space)
 	if err != nil && !errors.Is(err, ErrBroken) {
 		return nil, false, err
 	}
-	// Rank again where there are more languages than the query was stemmed in.
+	// Rank again if there are more languages than the query was stemmed in.
 	for known := -1; known < len(languages); {
 		known = len(languages)
 		if languages, err = s.rank(languages, corpus.Oldest); err != nil {
@@ -83,7 +83,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 		}
 	}
 	hits, err = s.best()
-	if err == nil && len(hits) == 0 && len(s.phrases) > 0 { // then the words count as any others
+	if err == nil && len(hits) == 0 && len(s.phrases) > 0 { // then the words count like any others
 		s.loose = true
 		if _, err = s.rank(languages, corpus.Oldest); err == nil {
 			hits, err = s.best()
@@ -101,7 +101,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	return hits, s.damaged || s.capped || state != ready, nil
 }
 
-// languages are those that some document of the space was stemmed in.
+// languages returns the languages that some document of the space was stemmed in.
 func (s *search) languages() (out []string, err error) {
 	rng := records.RecallLanguage.Under2(s.Project, s.Kind)
 	prefix := len(rng.From)
@@ -115,8 +115,8 @@ func (s *search) languages() (out []string, err error) {
 	return out, nil
 }
 
-// rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
-// answers the languages with those of the documents that are not indexed.
+// rank scores all documents in one state of the store, with the words of the query stemmed in these languages. It
+// returns the languages, including those of the documents that are not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	s.buffer.Reset()
 	asked := s.svc.analyser.Search(s.Text, languages, !s.Plain)
@@ -168,7 +168,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	in, err := decodeCorpus(r.Keys[1])
 	s.damaged = s.damaged || err != nil
 	if err != nil || stateOf(s.job) == dropped {
-		return languages, nil // Nothing says how far its records still belong together.
+		return languages, nil // It is unknown how far the space's records still belong together.
 	}
 	if s.Near != nil {
 		made, err := readModelled(r.Keys[2])
@@ -219,11 +219,11 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	return languages, err
 }
 
-// maxNamed bounds the memories of a namespace that are looked up by their names. Hits among more of them are told by
-// reading what fits best.
+// maxNamed limits the memories of a namespace that are looked up by name. If there are more, the hits are determined by
+// reading the best matches.
 const maxNamed = 10_000
 
-// names cover where the memories are that lie in the namespace or below it.
+// names returns ranges that cover the places of the memories in the namespace or below it.
 func (s *search) names() (out []store.Range) {
 	for _, behind := range []string{"!", "/"} {
 		rng := records.PrefixRange(records.RecallMemory.Key(s.Project, s.Under+behind))
@@ -233,7 +233,7 @@ func (s *search) names() (out []store.Range) {
 	return out
 }
 
-// placesOf gives the places of the memories that were found by their names; nil where they are too many.
+// placesOf returns the places of the memories that were found by name, or nil if there are too many.
 func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
 	items := slices.Concat(named...)
 	if len(items) > maxNamed {
@@ -253,7 +253,7 @@ func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
 	return out
 }
 
-// readFresh takes up the documents that wait for their block, and those that are not indexed.
+// readFresh adds the documents that wait for their block, and those that are not indexed.
 func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]string, error) {
 	for _, it := range waiting {
 		if d := readDocument(it, true); d != nil {
@@ -280,7 +280,7 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 	return languages, nil
 }
 
-// best gives the best hits, as many as asked for.
+// best returns the best hits, up to the limit.
 func (s *search) best() ([]rank.Hit, error) {
 	f := rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts}
 	if s.Near != nil {
@@ -294,7 +294,7 @@ func (s *search) best() ([]rank.Hit, error) {
 	return hits, err
 }
 
-// accepts tells whether a document may be a hit.
+// accepts reports whether a document may be a hit.
 func (s *search) accepts(d *rank.Document) (bool, error) {
 	if !s.Filter.Passes(d, s.now) || s.hidden(d.Group) {
 		return false, nil
@@ -317,11 +317,11 @@ func (s *search) accepts(d *rank.Document) (bool, error) {
 	return true, nil
 }
 
-// documents gives what is at some places; nil where nothing is, or what cannot be read.
+// documents returns the documents at some places; nil where there is none or it cannot be read.
 func (s *search) documents(places []rank.Place) ([]*rank.Document, error) {
 	out := make([]*rank.Document, len(places))
 	var keys [][]byte
-	var stored []int // what the keys are of
+	var stored []int // where the document of each key goes in the result
 	for i, place := range places {
 		at, found := slices.BinarySearchFunc(s.fresh, place, func(d *rank.Document, at rank.Place) int {
 			return d.Compare(at)

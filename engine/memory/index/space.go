@@ -18,13 +18,13 @@ type Space struct {
 	Kind    byte // records.RecallMemories or records.RecallTranscript
 }
 
-// Memories is the index of a project's memories.
+// Memories returns the index of a project's memories.
 func Memories(project ident.Incarnation) Space { return Space{project, records.RecallMemories} }
 
-// Transcripts is the index of a project's messages.
+// Transcripts returns the index of a project's messages.
 func Transcripts(project ident.Incarnation) Space { return Space{project, records.RecallTranscript} }
 
-// spaceOf reads the space that a job is of out of the job's key.
+// spaceOf returns the space of a job, given the job's key.
 func spaceOf(job []byte) Space {
 	project, kind, _ := records.FoldJob.Split(job)
 	return Space{project, kind}
@@ -34,7 +34,7 @@ func (s Space) jobKey() []byte    { return records.FoldJob.Key(s.Project, s.Kind
 func (s Space) corpusKey() []byte { return records.RecallCorpus.Key(s.Project, s.Kind) }
 func (s Space) epochKey() []byte  { return records.RecallEpoch.Key(s.Project, s.Kind) }
 
-// StreamKey is the key of the record that says where a stream goes on.
+// StreamKey returns the key of the record that says where a stream continues.
 func (s Space) StreamKey(stream uint64) []byte {
 	return records.RecallStream.Key(s.Project, s.Kind, stream)
 }
@@ -55,37 +55,37 @@ func (s Space) blockKey(term string, at rank.Place) []byte {
 	return records.RecallBlock.Key(s.Project, s.Kind, term, at.Stream, at.Pos)
 }
 
-// blocks covers all blocks of a term.
+// blocks returns the range of all blocks of a term.
 func (s Space) blocks(term string) store.Range {
 	return records.RecallBlock.Under3(s.Project, s.Kind, term)
 }
 
-// block covers the one block in which a place's posting is, or would go: the last that begins no later.
+// block returns the range of the block for a place's posting: the last one that begins no later.
 func (s Space) block(term string, at rank.Place) store.Range {
 	return store.Range{From: s.blocks(term).From, To: append(s.blockKey(term, at), 0), Reverse: true, Limit: 1}
 }
 
-// fresh covers the documents that wait for their block, from an epoch on.
+// fresh returns the range of the documents that wait for their block, from an epoch on.
 func (s Space) fresh(oldest uint32) store.Range {
 	rng := records.RecallFresh.Under2(s.Project, s.Kind)
 	rng.From = records.RecallFresh.Under3(s.Project, s.Kind, oldest).From
 	return rng
 }
 
-// dead covers the marks of documents that are gone, from an epoch on.
+// dead returns the range of the marks of dead documents, from an epoch on.
 func (s Space) dead(oldest uint32) store.Range {
 	rng := records.RecallDead.Under2(s.Project, s.Kind)
 	rng.From = records.RecallDead.Under3(s.Project, s.Kind, oldest).From
 	return rng
 }
 
-// epochOf reads the epoch out of the key of a fresh document, or of the mark of a dead one.
+// epochOf returns the epoch in the key of a fresh document, or of the mark of a dead one.
 func epochOf(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-20:]) }
 
-// deadMark is the value of the mark of a dead document, which has so many words.
+// deadMark returns the value of the mark of a dead document with that many words.
 func deadMark(words uint32) []byte { return binary.BigEndian.AppendUint32(nil, words) }
 
-// wordsOf reads how many words a dead document has.
+// wordsOf returns the number of words of a dead document.
 func wordsOf(mark store.Item) (words uint32, ok bool) {
 	if len(mark.Value) != 4 {
 		return 0, false
@@ -93,16 +93,16 @@ func wordsOf(mark store.Item) (words uint32, ok bool) {
 	return binary.BigEndian.Uint32(mark.Value), true
 }
 
-// placeOf reads the place that a key ends with.
+// placeOf returns the place at the end of a key.
 func placeOf(key []byte) rank.Place {
 	end := key[len(key)-16:]
 	return rank.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
 }
 
-// there tells whether a key holds a record, readable or not.
+// there reports whether a key has a record, readable or not.
 func there(it store.Item) bool { return it.Value != nil || it.Damaged }
 
-// readEpoch reads the record of the epoch that documents are written in. It begins at 0.
+// readEpoch reads the epoch that documents are written in. The first is 0.
 func readEpoch(it store.Item) (uint32, error) {
 	switch {
 	case len(it.Value) == 4:
@@ -113,14 +113,14 @@ func readEpoch(it store.Item) (uint32, error) {
 	return 0, nil
 }
 
-// corpusRecord says what is in the blocks of a space.
+// corpusRecord describes the contents of the blocks of a space.
 type corpusRecord struct {
 	Version   uint64 `json:"version"`
-	Analyser  int    `json:"analyser,omitempty"` // by whose rules the documents were indexed
-	Documents uint64 `json:"documents"`          // dead ones too
+	Analyser  int    `json:"analyser,omitempty"` // the version of the rules by which the documents were indexed
+	Documents uint64 `json:"documents"`          // including dead ones
 	Terms     uint64 `json:"terms"`              // of all documents together
-	// Oldest is the first epoch that may have fresh documents, or marks of dead ones. Folded counts those put into blocks
-	// and taken out of them since the epoch last moved on.
+	// Oldest is the first epoch that may have fresh documents, or marks of dead ones. Folded counts the documents put into
+	// blocks or removed from them since the epoch last advanced.
 	Oldest uint32 `json:"oldest,omitempty"`
 	Folded int    `json:"folded,omitempty"`
 }
@@ -132,11 +132,10 @@ func decodeCorpus(it store.Item) (c corpusRecord, err error) {
 	return c, err
 }
 
-// analyserVersion is the number of the rules by which texts become terms. An index that was made by other rules is built
-// again.
+// analyserVersion is the version of the rules by which texts become terms. An index made by other rules is rebuilt.
 const analyserVersion = 1
 
-// readCorpus reads what is in the blocks of a space, with its record.
+// readCorpus reads the corpus of a space, and returns it with its record.
 func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it store.Item, c corpusRecord, err error) {
 	if it, err = svc.db.ReadItem(ctx, tenant, s.corpusKey()); err == nil {
 		c, err = decodeCorpus(it)
@@ -144,7 +143,8 @@ func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it 
 	return it, c, err
 }
 
-// readDocument reads a stored document, or gives nil where it is damaged. Without terms it leaves them out.
+// readDocument reads a stored document. It returns nil if the document is damaged. If terms is false, it leaves them
+// out.
 func readDocument(it store.Item, terms bool) *rank.Document {
 	d, err := rank.ReadDocument(placeOf(it.Key), it.Value, terms)
 	if err != nil {
@@ -153,9 +153,9 @@ func readDocument(it store.Item, terms bool) *rank.Document {
 	return d
 }
 
-// Change collects in the batch a change of a space, which must go by what the batch itself reads of the space. It
-// changes nothing, and done is false, while the space is being dropped: what it stands for is indexed again afterwards.
-// Where change meets ErrBroken, the batch has the space built again.
+// Change adds a change of a space to the batch. change must rely only on what the batch itself reads of the space.
+// While the space is being dropped, Change does nothing and done is false: the source is indexed again afterwards. If
+// change returns ErrBroken, the batch starts a rebuild of the space.
 func (svc *Service) Change(t *records.Tx, s Space, change func() error) (done bool, err error) {
 	job, err := t.Look(s.jobKey())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // sessionChunk is how many documents of a deleted session, or of superseded messages, one step marks as dead.
 const sessionChunk = 256
 
-// SweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there may be more.
+// SweepTranscript removes a chunk of a deleted session from its project's index, and reports whether there may be more.
 func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project, session ident.Incarnation) (
 	more bool, err error,
 ) {
@@ -49,7 +49,7 @@ func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project,
 	if err != nil {
 		return false, err
 	}
-	// End where nothing is left, or where the index is being dropped as a whole.
+	// Stop if nothing is left, or if the index is being dropped as a whole.
 	end := changed && len(places) == 0 || !changed && t.Writes() == 0
 	if end {
 		t.Delete(s.StreamKey(stream))
@@ -59,7 +59,7 @@ func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project,
 	return !end || err != nil, records.LostRace(err)
 }
 
-// sweepFresh removes a chunk of a deleted session's fresh documents, to which nothing adds any more.
+// sweepFresh removes a chunk of a deleted session's fresh documents. No more are added to them.
 func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stream uint64) (more bool, err error) {
 	_, corpus, err := svc.readCorpus(ctx, tenant, s)
 	if err != nil && !errors.Is(err, ErrBroken) {
@@ -83,8 +83,9 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stre
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
-// RemoveDocuments takes a chunk of those documents of a stream out of a space whose numbers are gone, and tells how many
-// and whether there may be more. None has a lower number than oldest, and documents lie in the order of their numbers.
+// RemoveDocuments removes a chunk of a stream's documents for whose numbers gone is true from a space. It returns how
+// many it removed and whether there may be more. None has a number lower than oldest, and documents are in the order of
+// their numbers.
 func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint64, gone func(number uint64) bool) (
 	n int, more bool, err error) {
 	corpus, err := t.Look(s.corpusKey())
@@ -147,7 +148,7 @@ func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint6
 	return n, n > 0, nil
 }
 
-// deadOf are the places of a stream's documents that are marked as dead.
+// deadOf returns the places of a stream's documents that are marked as dead.
 func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Place]bool, error) {
 	_, corpus, err := svc.readCorpus(t.Ctx, t.Tenant, s)
 	if err != nil && !errors.Is(err, ErrBroken) {
@@ -167,7 +168,7 @@ func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Plac
 	return dead, nil
 }
 
-// Sweep removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
+// Sweep deletes a chunk of a deleted project's indexes and their jobs, and reports whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, project ident.Incarnation) (more bool, err error) {
 	for _, rng := range []store.Range{records.RecallRecords.Under(project), records.FoldJob.Under(project),
 		records.UnindexedJob.Under(project), records.PrefixRange(records.BacklogJob.Key(project))} {

@@ -1,7 +1,7 @@
 package index
 
-// This part of the package remembers, from one fold of an index to the next, the last block of each term. A fold mostly adds
-// behind them, and to look for them in the store costs more than all else of it, because a database passes the earlier
+// This file caches the last block of each term from one fold of an index to the next. A fold mostly adds after these
+// blocks, and finding them in the store costs more than the rest of the fold, because a database skips the earlier
 // versions of a block one by one.
 
 import (
@@ -12,29 +12,30 @@ import (
 )
 
 const (
-	// room bounds what is remembered, in bytes of terms, keys and blocks.
+	// room limits the cache, in bytes of terms, keys and blocks.
 	room = 10 << 20
-	// overhead is what a tail costs besides these.
+	// overhead is the additional cost of a tail.
 	overhead = 128
 )
 
-// Kept is what the latest fold of any index in the process left. The zero value is empty. Safe for concurrent use.
+// Kept holds the tails left by the latest fold of any index in the process. The zero value is empty. It is safe for
+// concurrent use.
 type Kept struct{ latest atomic.Pointer[Tails] }
 
-// Tails are the last blocks of an index's terms in one state of the index. They belong to one fold at a time.
+// Tails are the last blocks of an index's terms in one state of the index. Only one fold at a time uses them.
 type Tails struct {
 	state string
 	of    map[string]Tail
 	size  int
 }
 
-// Tail is the last of a term's blocks that begin in a stream or before it, the zero Item where there is none.
+// Tail is the last of a term's blocks that begin in a stream or before it, or the zero Item if there is none.
 type Tail struct {
 	Stream uint64
 	store.Item
 }
 
-// Take gives what the latest fold left, if it left it of this state, and else none.
+// Take returns the tails left by the latest fold, if they belong to this state, and otherwise empty ones.
 func (k *Kept) Take(state string) *Tails {
 	if t := k.latest.Swap(nil); t != nil && t.state == state {
 		return t
@@ -42,11 +43,11 @@ func (k *Kept) Take(state string) *Tails {
 	return &Tails{of: map[string]Tail{}}
 }
 
-// Leave leaves to the next fold what this one took, with the tails that it has changed, as those of the state that it
-// has made. It is called once that is stored.
+// Leave leaves the tails that a fold took to the next one, with the changed tails, for the state that the fold has
+// made. It is called once that state is stored.
 func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 	for term, tail := range changed {
-		// What was read shares its memory with all that the same read gave.
+		// What was read shares its memory with everything from the same read.
 		tail.Key, tail.Value = bytes.Clone(tail.Key), bytes.Clone(tail.Value)
 		if before, known := t.of[term]; known {
 			t.size -= cost(term, before)
@@ -64,7 +65,7 @@ func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 
 func cost(term string, t Tail) int { return len(term) + len(t.Key) + len(t.Value) + overhead }
 
-// Find gives a term's tail in a stream, if it is remembered.
+// Find returns a term's tail in a stream, if it is cached.
 func (t *Tails) Find(term string, stream uint64) (block store.Item, known bool) {
 	tail, known := t.of[term]
 	return tail.Item, known && tail.Stream == stream

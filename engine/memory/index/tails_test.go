@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// What a fold left is taken once, and only of the state that it was left in.
+// The tails left by a fold can be taken once, and only in the state in which they were left.
 func TestTails(t *testing.T) {
 	var k index.Kept
 	block := store.Item{Key: []byte("block"), Value: []byte("postings")}
@@ -33,7 +33,7 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// Of an index of very many terms not all are remembered.
+// For an index with very many terms, not all are cached.
 func TestTailsAreBounded(t *testing.T) {
 	var k index.Kept
 	const many = 100_000

@@ -1,9 +1,9 @@
 package index
 
-// This part of the package tells how far a word is from another that it may be a typing error of.
+// This file measures how far a word is from another that it may be a misspelling of.
 
-// Edits counts how many letters are typed wrong, left out, too much or changed places with the next, so that one word is
-// the other; more than most is most + 1.
+// Edits counts the letters to replace, insert, delete or swap with the next to turn one word into the other. If there
+// are more than most, it returns most + 1.
 func Edits(a, b string, most int) int {
 	x, y := []rune(a), []rune(b)
 	if len(x)-len(y) > most || len(y)-len(x) > most {

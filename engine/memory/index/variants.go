@@ -13,15 +13,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Bounds of looking for variants of a word: terms that begin with it, or that it may be a typing error of.
+// Limits of looking for variants of a word: terms that begin with it, or that it may be a misspelling of.
 const (
-	rareWord       = 1      // documents: a word in more of them is no typing error
+	rareWord       = 1      // documents: a word in more of them is not a misspelling
 	usualWord      = 256    // documents: compounds of a word in so many are not looked for
-	farMore        = 10     // times as many must hold what a rare word may be an error for
+	farMore        = 10     // a rare word may be a misspelling only of a word in this many times as many documents
 	maxVariants    = 64     // of a word
-	maxTypos       = 4      // of a word, as they are meant
+	maxTypos       = 4      // of a word, as possible intended words
 	maxIdentifiers = 16     // that begin with a word
-	variantBlocks  = 20_000 // whose terms are looked at, for one word
+	variantBlocks  = 20_000 // whose terms are examined, for one word
 )
 
 // variant is a term that may stand for a word.
@@ -32,9 +32,9 @@ type variant struct {
 	blocks []store.Item
 }
 
-// addVariants has words stand for terms that begin with them where they ask for that, and rare words for what they may be
-// typing errors of. It looks at blocks a little later than the query's state. A document that came into blocks meanwhile counts
-// its words twice, which moves it a little and only then.
+// addVariants adds to words the terms that begin with them, if the words ask for that, and to rare words the terms that
+// they may be misspellings of. It reads blocks a little later than the query's state. A document that was put into
+// blocks in the meantime counts its words twice, which changes its rank slightly and only for this query.
 func (s *search) addVariants(words []asked) error {
 	for i := range words {
 		w := &words[i]
@@ -73,7 +73,7 @@ func (s *search) addVariants(words []asked) error {
 	return nil
 }
 
-// beginning gives the terms that begin as b says.
+// beginning returns the terms that match b.
 func (s *search) beginning(w *asked, b rank.Beginning) ([]variant, error) {
 	return s.variants(w, b.Term, func(term string) (int, bool) {
 		more := utf8.RuneCountInString(term) - utf8.RuneCountInString(b.Term)
@@ -81,8 +81,8 @@ func (s *search) beginning(w *asked, b rank.Beginning) ([]variant, error) {
 	})
 }
 
-// otherwise gives the terms that stand for a word that no document holds: the word spelled otherwise, and identifiers
-// that begin with it.
+// otherwise returns the terms for a word that no document contains: other spellings of it, and identifiers that begin
+// with it.
 func (s *search) otherwise(w *asked) (found []variant, err error) {
 	for _, term := range w.Otherwise {
 		found = append(found, variant{term: term})
@@ -97,8 +97,8 @@ func (s *search) otherwise(w *asked) (found []variant, err error) {
 	return s.load(found)
 }
 
-// typos gives the terms that a word may be a typing error of: the nearest, of these the most frequent. The first letter
-// is taken to be right.
+// typos returns the terms that a word may be a misspelling of: the nearest ones, and of these the most frequent. It
+// assumes that the first letter is right.
 func (s *search) typos(w *asked) (found []variant, err error) {
 	for _, own := range w.Terms {
 		if strings.HasPrefix(own, rank.StopMark) {
@@ -131,8 +131,8 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	return found[:min(nearest, maxTypos)], nil
 }
 
-// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold, or
-// such as the viewer may not see.
+// load reads the blocks of variants, counts their documents, and removes variants that are only in documents that are
+// dead or that the viewer may not see.
 func (s *search) load(found []variant) ([]variant, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -154,7 +154,7 @@ func (s *search) load(found []variant) ([]variant, error) {
 	return slices.DeleteFunc(found, func(v variant) bool { return v.count == 0 }), nil
 }
 
-// variants gives the terms of the space that begin in some way and fit, but for the word's own.
+// variants returns the terms of the space that have a prefix and fit, except the word's own.
 func (s *search) variants(w *asked, begin string, fits func(term string) (edits int, ok bool)) ([]variant, error) {
 	terms := map[string]bool{}
 	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
@@ -186,7 +186,7 @@ func (s *search) variants(w *asked, begin string, fits func(term string) (edits 
 	return out, nil
 }
 
-// without gives the places of what holds one of some words.
+// without returns the places of documents that contain any of some words.
 func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Place]bool, error) {
 	out := map[rank.Place]bool{}
 	for _, w := range words {

@@ -9,21 +9,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// How many documents a query looks at by their vectors.
+// How many documents a query examines by their vectors.
 const (
 	nearByBits = 1000 // whose bytes are read
-	fused      = 100  // found by words, and as many found by vectors, of which hits are chosen
+	fused      = 100  // hits are chosen from as many found by words, and as many found by vectors
 )
 
-// Near asks for what is near a vector, beside what words find. The search says in Length how many dimensions the
-// space's vectors of the model have, 0 where there are none. Those of another number than the query's count for nothing.
+// Near asks for documents near a vector, in addition to those found by words. The search sets Length to the number of
+// dimensions of the space's vectors of the model, or 0 if there are none. If it differs from the query's, the vectors
+// do not count.
 type Near struct {
 	Model rank.Model
 	rank.Quantised
 	Length uint32
 }
 
-// identity says what a document is of. Passages of one text have the same.
+// identity identifies the source of a document. Passages of one text have the same.
 type identity struct {
 	id             string
 	stream, number uint64
@@ -36,7 +37,7 @@ func identityOf(d *rank.Document) identity {
 	return identity{stream: d.Stream, number: d.Number}
 }
 
-// nearest gives the places of the documents whose bits are nearest, nearest first.
+// nearest returns the places of the documents with the nearest bits, nearest first.
 func (s *search) nearest() ([]rank.Place, error) {
 	rng := records.RecallBits.Under2(s.Project, s.Kind)
 	if s.Filter.Stream != 0 {
@@ -59,12 +60,12 @@ func (s *search) nearest() ([]rank.Place, error) {
 	return places, nil
 }
 
-// before and behind are the places of a document's neighbours, if it has any.
+// before and behind return the places of a document's neighbours, if it has any.
 func before(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos - 1} }
 func behind(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos + 1} }
 
-// nearness compares the bytes of vectors with the query's, from −1 to 1; a place without a vector of the model is left
-// out.
+// nearness compares the bytes of vectors with the query's, from −1 to 1. It leaves out places without a vector of the
+// model.
 func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
 	vectors := map[rank.Place][]byte{}
 	for _, at := range places {
@@ -105,8 +106,8 @@ func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
 	return out, nil
 }
 
-// fuse adds to the hits that words found those that lie near the query's vector, and to each score what its own
-// nearness is worth. What words did not find has 0 from them.
+// fuse adds documents near the query's vector to the hits found by words, and adds to each score the value of its
+// nearness. Documents not found by words have a word score of 0.
 func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 	places, err := s.nearest()
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 	return hits[:min(len(hits), limit)], nil
 }
 
-// leftOut tells whether a document holds a word that the query leaves out.
+// leftOut reports whether a document contains a word that the query excludes.
 func (s *search) leftOut(d *rank.Document) bool {
 	return slices.ContainsFunc(s.unwanted, func(w rank.Word) bool {
 		return slices.ContainsFunc(w.Terms, func(term string) bool { return d.Count(term) > 0 })

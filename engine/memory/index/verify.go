@@ -14,28 +14,28 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks is what is known of a tenant's indexes. Their records come after jobs and projects, space by space. The words
-// of a document are not held against its text, because another version of the analyser may have found them.
+// Checks holds what is known about a tenant's indexes. Their records come after jobs and projects, space by space. The
+// words of a document are not compared with its text, because another version of the analyser may have produced them.
 type Checks struct {
-	jobs     map[Space]bool               // that there is a job
-	rebuilt  map[Space]bool               // that the space is being built again
-	homeless map[ident.Incarnation][]byte // the first record of indexes of no project
+	jobs     map[Space]bool               // whether there is a job
+	rebuilt  map[Space]bool               // whether the space is being rebuilt
+	homeless map[ident.Incarnation][]byte // the first index record of each unknown project
 	now      *Seen
-	term     string     // whose blocks are coming
-	last     rank.Place // the last posting of the block before
+	term     string     // whose blocks are being read
+	last     rank.Place // the last posting of the previous block
 
-	// What the room recall knows of transcripts. It is set before the first record comes.
+	// What package recall knows about transcripts. It is set before the first record comes.
 	OfMessage func(s *verify.Space, x *Seen, d *rank.Document) // checks a document
-	Goes      func(stream uint64) bool                         // its session is to be swept, or may be damaged
+	Goes      func(stream uint64) bool                         // its session will be swept, or may be damaged
 	Again     func(project ident.Incarnation)                  // all sessions will be marked to be indexed again
 }
 
-// NewChecks makes the checks of one tenant.
+// NewChecks returns the checks of one tenant.
 func NewChecks() *Checks {
 	return &Checks{jobs: map[Space]bool{}, rebuilt: map[Space]bool{}, homeless: map[ident.Incarnation][]byte{}}
 }
 
-// Checks lists the checks by the kind of record.
+// Checks returns the checks by kind of record.
 func (c *Checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.FoldJob, Record: c.job},
@@ -53,7 +53,7 @@ func (c *Checks) Checks() []verify.Check {
 	}
 }
 
-// job notes a space with a job, and whether the space is dropped and built again.
+// job records that a space has a job, and whether the space is being rebuilt.
 func (c *Checks) job(_ *verify.Space, it store.Item) {
 	space := spaceOf(it.Key)
 	c.jobs[space] = true
@@ -66,37 +66,37 @@ func (c *Checks) job(_ *verify.Space, it store.Item) {
 	}
 }
 
-// Rebuilt tells whether a space is being built again, so that records of it may be missing.
+// Rebuilt reports whether a space is being rebuilt, so that records of it may be missing.
 func (c *Checks) Rebuilt(space Space) bool { return c.rebuilt[space] }
 
-// Seen is one space as far as its records have come. They come in this order: documents, fresh ones, where memories
-// are, languages, streams, what is in blocks, blocks, dead documents.
+// Seen is what is known about a space from the records read so far. Records come in this order: documents, fresh ones,
+// places of memories, languages, streams, the corpus, blocks, dead documents.
 type Seen struct {
 	Space
 	Docs     map[rank.Place]*Doc
-	Ends     map[uint64]uint64 // behind the last document of a stream
-	Counts   map[uint64]uint64 // documents of a stream
+	Ends     map[uint64]uint64 // by stream: the place after its last document
+	Counts   map[uint64]uint64 // by stream: the number of documents
 	Lost     bool              // a document is damaged
 	lostBits bool              // a block is damaged
 	rec      corpusRecord
-	oldest   uint32 // epoch of a fresh document, or of a mark
+	oldest   uint32 // of a fresh document, or of a mark
 	dead     int
-	bits     map[rank.Place][]byte // of vectors whose bytes did not come yet
+	bits     map[rank.Place][]byte // of vectors whose bytes have not come yet
 }
 
-// Doc is a document, until its postings and the memory that it is of have come.
+// Doc is a document whose postings and memory have not all come yet.
 type Doc struct {
 	ID       string
 	Says     uint64 // Fingerprint of the document
-	Claimed  bool   // its memory says that it is here
+	Claimed  bool   // its memory refers to it
 	key      []byte
-	postings uint64 // the sum of the fingerprints of its postings, less those that came
+	postings uint64 // the sum of the fingerprints of its postings, minus those that have come
 	len      uint32
 	fresh    bool
 	dead     bool
 }
 
-// Fingerprint stands for what a document says, but for its place and its words.
+// Fingerprint returns a hash of a document without its place and its words.
 func Fingerprint(s *verify.Space, d *rank.Document) uint64 {
 	meta := rank.Document{ID: d.ID, Category: d.Category, Session: d.Session, Group: d.Group, Tags: d.Tags,
 		Importance: d.Importance, Created: d.Created, Expires: d.Expires}
@@ -109,8 +109,8 @@ type termPosting struct {
 	rank.Posting
 }
 
-// Of gives the space that a record is of. It is nil where the record is not worth a look, because the project's index
-// is to be swept or is being built again, or the project is unknown.
+// Of returns the space of a record. It returns nil if the record need not be checked, because the project's index will
+// be swept or is being rebuilt, or the project is unknown.
 func (c *Checks) Of(s *verify.Space, key []byte) *Seen {
 	space := Space{ident.Incarnation(key[2:]), key[2+8]}
 	if c.now == nil || c.now.Space != space {
@@ -142,7 +142,7 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 	case it.Damaged:
 		x.Lost = true
 		return
-	case errors.Is(err, rank.ErrFormerDocument): // The index is built again when it is used.
+	case errors.Is(err, rank.ErrFormerDocument): // The index is rebuilt when it is used.
 		x.Lost, x.lostBits = true, true
 		return
 	case err != nil || !d.CountsUp():
@@ -171,7 +171,7 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 	}
 }
 
-// epoch takes the epoch that documents are written in.
+// epoch checks the epoch that documents are written in.
 func (c *Checks) epoch(s *verify.Space, it store.Item) {
 	if x := c.Of(s, it.Key); x != nil && !it.Damaged && len(it.Value) != 4 {
 		s.Malformed("the epoch has %d bytes", len(it.Value))
@@ -240,7 +240,7 @@ func (c *Checks) dead(s *verify.Space, it store.Item) {
 	}
 }
 
-// unembedded takes the mark of a document that waits for its vector.
+// unembedded checks the mark of a document that waits for its vector.
 func (c *Checks) unembedded(s *verify.Space, it store.Item) {
 	x := c.Of(s, it.Key)
 	if x == nil {
@@ -255,7 +255,7 @@ func (c *Checks) unembedded(s *verify.Space, it store.Item) {
 	}
 }
 
-// model takes the model that a space's vectors are made by.
+// model checks the record of a space's model.
 func (c *Checks) model(s *verify.Space, it store.Item) {
 	if x := c.Of(s, it.Key); x != nil && !it.Damaged {
 		if _, err := readModelled(it); err != nil {
@@ -264,7 +264,7 @@ func (c *Checks) model(s *verify.Space, it store.Item) {
 	}
 }
 
-// bits takes the signs of a document's vector.
+// bits checks the signs of a document's vector.
 func (c *Checks) bits(s *verify.Space, it store.Item) {
 	x := c.Of(s, it.Key)
 	if x == nil {
@@ -283,7 +283,7 @@ func (c *Checks) bits(s *verify.Space, it store.Item) {
 	}
 }
 
-// vector holds the bytes of a document's vector against its bits.
+// vector compares the bytes of a document's vector with its bits.
 func (c *Checks) vector(s *verify.Space, it store.Item) {
 	x := c.Of(s, it.Key)
 	if x == nil {
@@ -305,7 +305,7 @@ func (c *Checks) vector(s *verify.Space, it store.Item) {
 	}
 }
 
-// end holds what came of a space against what was promised.
+// end compares the records of a space with what was expected.
 func (c *Checks) end(s *verify.Space) {
 	x := c.now
 	c.now, c.term = nil, ""
@@ -353,7 +353,7 @@ func (c *Checks) end(s *verify.Space) {
 	}
 }
 
-// Finish tells of the last space, and of indexes without a project.
+// Finish finishes the last space, and reports indexes without a project.
 func (c *Checks) Finish(s *verify.Space) {
 	c.end(s)
 	for pinc, key := range c.homeless {

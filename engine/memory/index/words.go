@@ -9,14 +9,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Bounds of the words of a query that are looked up.
+// Limits of the words of a query that are looked up.
 const (
 	maxQueryWords = 256 // whose postings are read
-	countedBlocks = 16  // of a word, where there are more words than that: a word with more of them is common
-	commonSpeaker = 20  // who says one in so many documents says much of what is searched
+	countedBlocks = 16  // of a word, if there are more words than that: a word with more blocks counts as common
+	commonSpeaker = 20  // a speaker of at least one in this many documents counts as frequent
 )
 
-// rarestOf gives the words of the query. Of very many it keeps those that the fewest blocks and fresh documents hold.
+// rarestOf returns the words of the query. If there are too many, it keeps those in the fewest blocks and fresh
+// documents.
 func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error) {
 	if len(words) <= maxQueryWords {
 		return words, nil
@@ -48,14 +49,14 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 		}
 		blocks = blocks[len(w.Terms):]
 	}
-	if s.Unindexed == nil { // else a word may be in what only the search itself reads
+	if s.Unindexed == nil { // otherwise a word may be in documents that only the search itself reads
 		words = slices.DeleteFunc(words, func(w rank.Word) bool { return counts[w.Text] == 0 })
 	}
 	slices.SortStableFunc(words, func(a, b rank.Word) int { return cmp.Compare(counts[a.Text], counts[b.Text]) })
 	return words[:min(len(words), maxQueryWords)], nil
 }
 
-// terms are all terms that are looked up for a word: its own, and in transcripts that of a speaker of this name.
+// terms returns all terms to look up for a word: its own, and in transcripts that of a speaker with this name.
 func (s *search) terms(w rank.Word) []string {
 	if s.Kind != records.RecallTranscript {
 		return w.Terms
@@ -66,16 +67,16 @@ func (s *search) terms(w rank.Word) []string {
 // asked is a word of the query with the blocks of each of its terms.
 type asked struct {
 	rank.Word
-	as     []string // terms among its own that are variants of it
-	typo   bool     // and they are guessed
+	as     []string // those of its own terms that are variants of it
+	typo   bool     // the variants are guesses
 	blocks [][]store.Item
-	name   string       // the term of a speaker of this name; "": none
+	name   string       // the term of a speaker with this name, or ""
 	said   []store.Item // its blocks
-	length int          // of all postings, about
+	length int          // approximate number of all postings
 }
 
-// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. With a
-// viewer it leaves that to ranking, because documents that the viewer may not see must not decide.
+// rarest removes the words that ranking would ignore as common, before their postings are decoded. If there is a viewer
+// it leaves that to ranking, because documents that the viewer may not see must not influence the choice.
 func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, error) {
 	out := make([]asked, len(words))
 	for i, w := range words {
@@ -105,14 +106,14 @@ func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, erro
 	return out, nil
 }
 
-// length counts a term's postings, but for those of dead documents and of what the viewer may not see.
+// length counts a term's postings, except those of documents that are dead or that the viewer may not see.
 func (s *search) length(term string, blocks []store.Item) (n int, err error) {
 	for _, it := range blocks {
 		if len(s.dead) == 0 && s.Viewer == "" {
 			n += rank.BlockLen(it.Value)
 			continue
 		}
-		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // Where it does not parse, gathering the postings tells.
+		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // If it does not parse, gathering the postings reports that.
 		if block, err = s.shown(s.alive(block)); err != nil {
 			return 0, err
 		}
@@ -126,7 +127,7 @@ func (s *search) length(term string, blocks []store.Item) (n int, err error) {
 	return n, nil
 }
 
-// alive leaves out the postings of dead documents.
+// alive removes the postings of dead documents.
 func (s *search) alive(list []rank.Posting) []rank.Posting {
 	if len(s.dead) == 0 {
 		return list
@@ -134,9 +135,9 @@ func (s *search) alive(list []rank.Posting) []rank.Posting {
 	return slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
 }
 
-// gatherAll puts the postings of all words together. A word may be the name of a speaker. Of somebody who says little of
-// what is searched, all texts count as ones with the name. Of somebody who says much the name tells little: texts are
-// preferred for who says them, and not asked for the name, unless nothing else is asked.
+// gatherAll gathers the postings of all words. A word may be the name of a speaker. If the speaker has said little of
+// what is searched, all their texts count as containing the name. If the speaker has said much, the name is not
+// selective: their texts are preferred, but the name is not a required word, unless the query has no other.
 func (s *search) gatherAll(q *rank.Request, words []asked) error {
 	var names []asked
 	for _, a := range words {
@@ -184,13 +185,13 @@ func (s *search) gatherAll(q *rank.Request, words []asked) error {
 	return nil
 }
 
-// withName has the word stand for what a speaker of this name says too.
+// withName adds to the word what a speaker with this name said.
 func (a asked) withName() asked {
 	a.Terms, a.blocks = append(slices.Clone(a.Terms), a.name), append(slices.Clone(a.blocks), a.said)
 	return a
 }
 
-// gather puts one word's postings together, without those of dead documents and of what the viewer may not see.
+// gather gathers one word's postings, except those of documents that are dead or that the viewer may not see.
 func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, error) {
 	if err := s.ctx.Err(); err != nil {
 		return rank.Postings{}, err
@@ -227,13 +228,13 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 	return rank.Postings{Word: w.Text, Terms: w.Terms, List: s.buffer.Keep(list)}, nil
 }
 
-// hidden tells whether the viewer may not see documents of a group.
+// hidden reports whether documents of a group are hidden from the viewer.
 func (s *search) hidden(group string) bool {
 	return s.Viewer != "" && group != "" && group != s.Viewer
 }
 
-// shown leaves out the postings of documents that the viewer may not see. A posting has only a hash of its document's
-// group. Where the hash is that of the viewer's group, the document itself is read.
+// shown removes the postings of documents that the viewer may not see. A posting has only a hash of its document's
+// group. If it equals the hash of the viewer's group, the document itself is read.
 func (s *search) shown(list []rank.Posting) ([]rank.Posting, error) {
 	if s.Viewer == "" {
 		return list, nil

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// pair is two words of a ranking, the second directly behind the first in the query.
+// pair is two words of a ranking, the second directly after the first in the query.
 type pair struct {
 	first, second int     // indexes of Ranking.Words
-	most          float64 // what it adds to the score of a document in which they follow each other
+	most          float64 // what it adds to the score of a document in which they are adjacent
 }
 
-// findPairs finds the pairs of which both words have postings.
+// findPairs finds the pairs whose words both have postings.
 func (r *Ranking) findPairs() {
 	word := func(text string) int {
 		return slices.IndexFunc(r.Words, func(w Postings) bool { return w.Word == text })
@@ -24,12 +24,12 @@ func (r *Ranking) findPairs() {
 	}
 }
 
-// mayFollow tells whether a candidate's document holds both words of a pair.
+// mayFollow reports whether a candidate's document contains both words of a pair.
 func (r *Ranking) mayFollow(c *Candidate, p pair) bool {
 	return c.own >= 0 && r.of(c.own, p.first) > 0 && r.of(c.own, p.second) > 0
 }
 
-// adjacent is what a candidate gets for words that follow each other as they do in the query.
+// adjacent returns the part of a candidate's score for words that follow each other as in the query.
 func (r *Ranking) adjacent(c *Candidate) (score float64) {
 	for i, p := range r.pairs {
 		if r.mayFollow(c, p) && (!c.ordered || c.follow>>i&1 == 1) {
@@ -39,7 +39,7 @@ func (r *Ranking) adjacent(c *Candidate) (score float64) {
 	return score
 }
 
-// bounded tells whether a candidate's score is only an upper bound until its document is read.
+// bounded reports whether a candidate's score is only an upper bound until its document is read.
 func (r *Ranking) bounded(c *Candidate) bool {
 	if !c.known {
 		return true
@@ -47,7 +47,7 @@ func (r *Ranking) bounded(c *Candidate) bool {
 	return !c.ordered && !r.broad(c) && slices.ContainsFunc(r.pairs, func(p pair) bool { return r.mayFollow(c, p) })
 }
 
-// order notes which pairs follow each other in a candidate's document.
+// order records which pairs are adjacent in a candidate's document.
 func (r *Ranking) order(c *Candidate, d *Document) {
 	c.ordered, c.follow = true, 0
 	for i, p := range r.pairs {
@@ -57,7 +57,7 @@ func (r *Ranking) order(c *Candidate, d *Document) {
 	}
 }
 
-// follows tells whether one of some terms directly follows one of others in the document.
+// follows reports whether one of some terms directly follows one of others in the document.
 func (d *Document) follows(first, second []string) bool {
 	before, behind := d.indexes(first), d.indexes(second)
 	for i := range max(len(d.Order), 1) - 1 {
@@ -68,7 +68,7 @@ func (d *Document) follows(first, second []string) bool {
 	return false
 }
 
-// indexes are where some terms are among those of the document.
+// indexes returns the indexes of some terms among those of the document.
 func (d *Document) indexes(terms []string) (out []uint16) {
 	for _, term := range terms {
 		if i, found := slices.BinarySearchFunc(d.Terms, term, compareTerm); found {

@@ -6,39 +6,39 @@ import (
 	"slices"
 )
 
-// Hit is a document found.
+// Hit is a document that was found.
 type Hit struct {
 	Doc        *Document
 	Score      float64
 	Why        Why
-	Duplicates int // how many more documents say the same and were left out for it
+	Duplicates int // the number of documents with the same text that were left out
 }
 
 // Finder chooses hits.
 type Finder struct {
 	Limit int
-	// Read gives what is at some places, with terms; nil where nothing is.
+	// Read returns the documents at some places, with terms; nil where there is none.
 	Read func([]Place) ([]*Document, error)
-	// Accept tells whether a document may be a hit.
+	// Accept reports whether a document may be a hit.
 	Accept func(*Document) (bool, error)
 }
 
-// How far Best looks beyond what it is asked for.
+// How many documents Best examines beyond the requested number.
 const (
 	readAtOnce = 512
-	maxLooked  = 8192 // documents read, of which most are left out or say the same as hits
+	maxLooked  = 8192 // documents read, most of which are left out or repeat hits
 )
 
-// Best gives the best hits of a ranking, best first. What several passages are of comes once, and so does what several
-// documents say word for word. Of two that seem to contradict each other the newer comes first; Why.Newer is what it
-// gets for that. It is capped where it gave up before it had enough.
+// Best returns the best hits of a ranking, best first. A text appears once, even if several of its passages match or
+// several documents repeat it word for word. Of two hits that seem to contradict each other the newer comes first;
+// Why.Newer is what it gets for that. capped means that Best gave up before it had enough.
 func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 	type identity struct {
 		id             string
 		stream, number uint64
 	}
 	seen, said := map[identity]bool{}, map[uint64]int{}
-	docs := map[Place]*Document{} // read, but not looked at yet
+	docs := map[Place]*Document{} // read, but not examined yet
 	enough, looked := f.Limit+f.Limit/2+4, 0
 	for n := enough; len(hits) < enough && (len(r.heap) > 0 || r.last != nil); n = min(2*n, readAtOnce) {
 		if looked > maxLooked {
@@ -83,8 +83,8 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 	return hits[:min(len(hits), f.Limit)], capped, nil
 }
 
-// next takes up to n of the best candidates off the heap and reads their documents. It scores candidates again that had
-// only an upper bound as their score, and puts them back into the heap. It may return none before the end.
+// next takes up to n of the best candidates off the heap and reads their documents. It scores candidates again whose
+// score was only an upper bound, and puts them back into the heap. It may return none before the end.
 func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*Document, error)) ([]Candidate, error) {
 	for {
 		some, err := r.take(n)
@@ -117,8 +117,8 @@ func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*D
 	}
 }
 
-// take takes up to n of the best candidates off the heap. Candidates that keepBest left out may come before those whose
-// scores fell since, so they are fetched first.
+// take takes up to n of the best candidates off the heap. Candidates that keepBest left out may be better than those
+// whose scores fell since, so they are fetched first.
 func (r *Ranking) take(n int) (some []Candidate, err error) {
 	for len(some) < n {
 		if r.last != nil && (len(r.heap) == 0 || r.last.before(&r.heap[0])) {
@@ -139,7 +139,7 @@ func (r *Ranking) take(n int) (some []Candidate, err error) {
 }
 
 // putBack returns a candidate whose document was read to the heap, with its exact score. It drops a candidate without a
-// document, and one that the filter leaves out.
+// document, and one that the filter rejects.
 func (r *Ranking) putBack(c *Candidate, docs map[Place]*Document) {
 	if r.bounded(c) {
 		d := docs[c.Place]
@@ -160,15 +160,16 @@ func (r *Ranking) putBack(c *Candidate, docs map[Place]*Document) {
 	heap.Push(&r.heap, *c)
 }
 
-// What makes of two texts one that may contradict the other.
+// When two texts may contradict each other.
 const (
-	sameTerms  = 2   // at least
+	sameTerms  = 2   // minimum number
 	sameShare  = .66 // of the terms of the shorter
-	claimTerms = 64  // terms of a text that claims one thing
-	lighter    = .35 // by how much less important the newer may be
+	claimTerms = 64  // terms of a text that makes a single claim
+	lighter    = .35 // how much less important the newer one may be
 )
 
-// RaiseNewer gives each hit at least the score of those older ones that it seems to contradict, and sorts the hits.
+// RaiseNewer raises the score of each hit to at least that of the older ones that it seems to contradict, and sorts the
+// hits.
 func RaiseNewer(hits []Hit) {
 	oldest := make([]*Hit, len(hits))
 	for i := range hits {
@@ -192,9 +193,9 @@ func RaiseNewer(hits []Hit) {
 	})
 }
 
-// supersedes tells whether a hit seems to say something else than an older one of the same matter: both are short and
-// no questions, most terms of the one are in the other, it holds all words of the query that the older one does,
-// fits the dates of the query as well, and is not meant to be much less important.
+// supersedes reports whether a hit seems to contradict an older one about the same matter: both are short and not
+// questions, they share most terms, the newer contains all words of the query that the older one does, matches the
+// dates of the query at least as well, and is not much less important.
 func supersedes(newer, older *Hit) bool {
 	a, b := newer.Doc, older.Doc
 	if !a.Created.After(b.Created) || a.Len > claimTerms || b.Len > claimTerms || a.Asks || b.Asks ||

@@ -16,24 +16,23 @@ const (
 	Summary                // it asks for a summary
 )
 
-// String is the name of a kind in answers; "" for a usual query.
+// String returns the name of a kind in responses, or "" for a usual query.
 func (b Breadth) String() string { return [...]string{"", "order", "summary"}[b] }
 
-// The weights of what a broad query scores by: beside the words that a text holds itself, the words around it, the rest
-// of its session, and for the messages of users a bonus. A hit lowers the score of those near it in its session, by less
-// the further they are away.
+// The weights of the scores of a broad query: besides the words of a text itself, they count the words around it and in
+// the rest of its session, and add a bonus to messages of users. A hit lowers the scores of those near it in its
+// session, and less with distance.
 const (
 	broadWords   = .1
 	broadSession = .05
-	spreadReach  = 3  // how far away a message is lowered at most
-	spreadHits   = 50 // how many hits lower those near them
+	spreadReach  = 3  // the largest distance at which a hit lowers scores
+	spreadHits   = 50 // the number of hits that lower others
 )
 
 var broadUser = [...]float64{Order: .4, Summary: .15}
 var broadPenalty = [...]float64{Order: .3, Summary: .1}
 
-// orderCues and summaryCues are words and phrases by which a query shows that it is broad. A trailing * stands for any
-// end of the word.
+// orderCues and summaryCues are words and phrases that show that a query is broad. A trailing * matches any ending.
 var (
 	orderCues = strings.Split("in what order|in which order|the order in which|the order in|the order of|in order|"+
 		"chronolog*|sequence of|in sequence|timeline|over time|"+
@@ -45,11 +44,11 @@ var (
 		"panorama general", "|")
 )
 
-// notCues are phrases that hold a cue and mean something else.
+// notCues are phrases that contain a cue but mean something else.
 var notCues = strings.Split("in order to|in order that|in order for|out of order|in order please|the order of the day|"+
 	"in working order|my timeline|your timeline", "|")
 
-// BreadthOf reads whether a query asks for a summary or an order.
+// BreadthOf determines whether a query asks for a summary or an order.
 func BreadthOf(query string) Breadth {
 	words := " " + strings.Join(wordsOf(query), " ") + " "
 	if contains(words, summaryCues) || separable(words, "fasse", "zusammen") || separable(words, "fass", "zusammen") {
@@ -64,7 +63,7 @@ func BreadthOf(query string) Breadth {
 	return Narrow
 }
 
-// contains tells whether text, which begins and ends with a space, contains one of some cues as whole words.
+// contains reports whether text, which begins and ends with a space, contains one of some cues as whole words.
 func contains(text string, cues []string) bool {
 	return slices.ContainsFunc(cues, func(cue string) bool {
 		if stem, open := strings.CutSuffix(cue, "*"); open {
@@ -74,20 +73,20 @@ func contains(text string, cues []string) bool {
 	})
 }
 
-// separable tells whether text contains a verb and, somewhere behind it, its separable prefix.
+// separable reports whether text contains a verb and, somewhere after it, its separable prefix.
 func separable(text, verb, prefix string) bool {
 	_, behind, found := strings.Cut(text, " "+verb+" ")
 	return found && strings.Contains(" "+behind, " "+prefix+" ")
 }
 
-// broadScaffold are words of broad queries that are about the form of the answer.
+// broadScaffold are words of broad queries that describe the form of the answer.
 var broadScaffold = wordSet(`mention mentioned only order list brought bring different aspects throughout conversation
 	conversations item items one two three four five six seven eight nine ten summary summarize summarise comprehensive
 	clear detailed overview recap discuss discussed talk talked told tell said say ask asked various chronological
 	sequence walk give show provide please help previously earlier past covered everything including progressed developed
 	evolved evolution time way ways kind kinds type types many much thing things does did`)
 
-// WithoutScaffold leaves out the words of a broad query that are about the form of the answer, unless nothing would be
+// WithoutScaffold removes the words of a broad query that describe the form of the answer, unless nothing would be
 // left.
 func WithoutScaffold(words []Word) []Word {
 	left := slices.DeleteFunc(slices.Clone(words), func(w Word) bool { return broadScaffold[w.Text] })
@@ -97,7 +96,7 @@ func WithoutScaffold(words []Word) []Word {
 	return left
 }
 
-// broad tells whether a candidate is scored as an answer to a broad query. What is in no session is not.
+// broad reports whether a candidate is scored for a broad query. Only documents of sessions are.
 func (r *Ranking) broad(c *Candidate) bool { return r.Breadth != Narrow && c.Stream != 0 }
 
 func (r *Ranking) aboutWords(words float64) float64 { return broadWords * min(words, 1) }
@@ -106,7 +105,7 @@ func (r *Ranking) aboutSession(c *Candidate) float64 {
 	return r.sessionShare(c) * broadSession
 }
 
-// user is what a message of a user gets in the answer to a broad query, if it holds words of the query itself.
+// user returns the bonus of a user's message in a broad query, if it contains words of the query itself.
 func (r *Ranking) user(c *Candidate, own float64) float64 {
 	if own > 0 && !c.attrs.byAssistant() {
 		return broadUser[r.Breadth]

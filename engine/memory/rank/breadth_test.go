@@ -2,7 +2,7 @@ package rank
 
 import "testing"
 
-// What asks for a summary or an order is told from what only holds the same words.
+// Requests for a summary or an order are distinguished from queries that only contain the same words.
 func TestBreadthOf(t *testing.T) {
 	for _, c := range []struct {
 		query string
@@ -59,7 +59,7 @@ func TestBreadthOf(t *testing.T) {
 	}
 }
 
-// Words about the form of an answer are left out unless nothing is left.
+// Words about the form of an answer are removed unless nothing is left.
 func TestWithoutScaffold(t *testing.T) {
 	words := []Word{{Text: "summarize"}, {Text: "order"}}
 	if got := WithoutScaffold(words); len(got) != 2 {

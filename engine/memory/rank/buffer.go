@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// keptPostings is how many postings a buffer may have room for that is kept for later queries: 8 MiB.
+// keptPostings is the largest capacity, in postings, of a buffer that is kept for later queries: 8 MiB.
 const keptPostings = 1 << 18
 
-// Buffer is memory for the postings of one query at a time. Later queries get it again, whoever's they are. It holds
-// numbers only, and what an earlier query left in it is written over before it is read.
+// Buffer is memory for the postings of one query at a time. It is reused for later queries of any tenant. It contains
+// only numbers, and is overwritten before it is read.
 type Buffer struct {
-	all, free []Posting // the memory, and what no word has of it yet
-	aside     []Posting // of Unite
+	all, free []Posting // the memory, and the part not used by any word yet
+	aside     []Posting // used by Unite
 }
 
 var buffers = sync.Pool{New: func() any { return new(Buffer) }}
 
-// NewBuffer gives an empty buffer.
+// NewBuffer returns an empty buffer.
 func NewBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
-// Reset takes the memory back from all words, whose postings must not be read any more.
+// Reset frees the memory of all words. Their postings must not be read any more.
 func (b *Buffer) Reset() { b.free = b.all[:0] }
 
-// Release leaves the buffer to later queries, unless it is large. Neither it nor its postings may be used any more.
+// Release returns the buffer to the pool, unless it is large. Neither it nor its postings may be used any more.
 func (b *Buffer) Release() {
 	b.Reset()
 	if cap(b.all) <= keptPostings && cap(b.aside) <= keptPostings {
@@ -31,7 +31,7 @@ func (b *Buffer) Release() {
 	}
 }
 
-// Room gives an empty list with room for n postings.
+// Room returns an empty list with capacity for n postings.
 func (b *Buffer) Room(n int) []Posting {
 	if cap(b.free) < n {
 		b.all = make([]Posting, 0, max(n, 2*cap(b.all)))
@@ -40,20 +40,20 @@ func (b *Buffer) Room(n int) []Posting {
 	return b.free
 }
 
-// Keep leaves a list that was begun with Room to its word until the buffer is reset.
+// Keep reserves the memory of a list that was begun with Room until the buffer is reset.
 func (b *Buffer) Keep(list []Posting) []Posting {
 	b.free = list[len(list):]
 	return slices.Clip(list)
 }
 
-// Unite merges the two sorted parts of a list in place; the second begins at from. A document that is in both counts
-// once, with all its occurrences.
+// Unite merges the two sorted parts of a list in place; the second begins at from. A document in both counts once, with
+// all its occurrences.
 func (b *Buffer) Unite(list []Posting, from int) []Posting {
 	if from == 0 || from == len(list) {
 		return list
 	}
 	b.aside = append(b.aside[:0], list[:from]...)
-	first, second, n := b.aside, list[from:], 0 // What is written at n was read before: n is never behind the second part.
+	first, second, n := b.aside, list[from:], 0 // n never passes the read position of the second part, so nothing unread is overwritten.
 	for ; len(first) > 0 && len(second) > 0; n++ {
 		switch c := first[0].Compare(second[0].Place); {
 		case c < 0:

@@ -31,19 +31,19 @@ var months = [12][]string{
 	{"december", "dezember", "décembre", "diciembre", "dicembre", "dezembro", "desember", "dec", "dez"},
 }
 
-// ambiguous are names of months that are other words too. Such a word counts as a month only with a day, with a year or
-// behind one of the words that introduce a month.
+// ambiguous are names of months that are also other words. Such a word counts as a month only with a day, with a year
+// or after one of the words that introduce a month.
 var ambiguous = []string{"may", "march", "mars", "mai", "mei", "jan", "august", "april", "june", "sep", "jun", "dec"}
 
 // introductions are words that introduce a month.
 var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late",
 	"mid", "before", "after"}
 
-// links are words that may stand between a day and its month, and between a month and its year.
+// links are words that may appear between a day and its month, and between a month and its year.
 var links = []string{"of", "de", "del", "di"}
 
-// Dates reads the dates that a text names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023, 7th of May,
-// 7 de mayo de 2023, 7.5.2023, 5/7/2023, 2023年5月7日.
+// Dates returns the dates that a text names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023, 7th of May, 7 de
+// mayo de 2023, 7.5.2023, 5/7/2023, 2023年5月7日.
 func Dates(query string) []Date {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -69,7 +69,7 @@ func Dates(query string) []Date {
 		}
 		out = append(out, d)
 	}
-	// Then names of months with a day before or behind them, and perhaps a year.
+	// Then names of months with a day before or after them, and perhaps a year.
 	for i := range words {
 		month := monthOf(word(i))
 		if month == 0 {
@@ -99,7 +99,7 @@ func Dates(query string) []Date {
 		used[i] = true
 		out = append(out, d)
 	}
-	// At last the years that are left.
+	// Finally the years that are left.
 	for i := range words {
 		year := yearNumber(word(i))
 		if year != 0 && !slices.ContainsFunc(out, func(d Date) bool { return d.Year == year && d.Day != 0 }) {
@@ -109,7 +109,7 @@ func Dates(query string) []Date {
 	return out
 }
 
-// monthNames are the months by their names.
+// monthNames maps names to months.
 var monthNames = func() map[string]time.Month {
 	out := map[string]time.Month{}
 	for i, names := range months {
@@ -122,7 +122,7 @@ var monthNames = func() map[string]time.Month {
 
 func monthOf(word string) time.Month { return monthNames[word] }
 
-// yearNumber reads a year from 1900 to 2199; 0 where the word is none.
+// yearNumber parses a year from 1900 to 2199. It returns 0 if the word is not one.
 func yearNumber(word string) int {
 	if year := number(word, 4); year >= 1900 && year <= 2199 {
 		return year
@@ -130,7 +130,7 @@ func yearNumber(word string) int {
 	return 0
 }
 
-// number reads a number of at most so many digits; 0 where the word is none.
+// number parses a number of at most so many digits. It returns 0 if the word is not one.
 func number(word string, digits int) int {
 	if word == "" || len(word) > digits {
 		return 0
@@ -145,7 +145,7 @@ func number(word string, digits int) int {
 	return n
 }
 
-// dayNumber reads 7, 07 and 7th; 0 where the word is no day.
+// dayNumber parses 7, 07 and 7th. It returns 0 if the word is not a day.
 func dayNumber(word string) int {
 	for _, suffix := range []string{"st", "nd", "rd", "th"} {
 		word = strings.TrimSuffix(word, suffix)
@@ -156,13 +156,13 @@ func dayNumber(word string) int {
 	return 0
 }
 
-// bestMatch is the most that matchOf gives.
+// bestMatch is the largest result of matchOf.
 const bestMatch = 2
 
-// matchOf tells how well a day, counted since 1970, matches the best of some dates. A month counts 1, its year and its
-// day half more each, a year alone a half.
+// matchOf returns how well a day, counted since 1970, matches the best of some dates. A matching month counts 1, its
+// year and its day another half each, and a year without a month a half.
 func matchOf(dates []Date, day uint16) float64 {
-	if len(dates) == 0 { // the usual case, asked of every candidate
+	if len(dates) == 0 { // the usual case, checked for every candidate
 		return 0
 	}
 	y, m, d := time.Unix(int64(day)*86400, 0).UTC().Date()

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// DateMark begins the terms that dates have in one form, however they are written. No word begins with it.
+// DateMark begins the terms of dates, which are the same for all spellings of a date. No word begins with it.
 const DateMark = "#"
 
-// Term is the term of a date with its month and another part; "" for any other.
+// Term returns the term of a date that has a month and another part, or "" for any other.
 func (d Date) Term() string {
 	switch {
 	case d.Month == 0 || d.Year == 0 && d.Day == 0:
@@ -26,8 +26,8 @@ func (d Date) Term() string {
 	return fmt.Sprintf("%s%04d-%02d-%02d", DateMark, d.Year, d.Month, d.Day)
 }
 
-// DateTerms gives the terms of the dates that a text names. A date is found by its day, by its month, and by its day in
-// any year.
+// DateTerms returns the terms of the dates that a text names. A date is found by its day, by its month, and by its day
+// in any year.
 func DateTerms(text string) (terms []string) {
 	for _, d := range Dates(text) {
 		for _, part := range []Date{d, {Year: d.Year, Month: d.Month}, {Month: d.Month, Day: d.Day}} {
@@ -42,13 +42,13 @@ func DateTerms(text string) (terms []string) {
 // numericDate is a date in digits: 7.5.2023, 05/07/2023, 7-5-23.
 var numericDate = regexp.MustCompile(`\b(\d{1,2})([./-])(\d{1,2})([./-])(\d{4}|\d{2})\b`)
 
-// markedDate is a date whose year, month and day say what they are, as in Chinese and Japanese: 2023年5月7日.
+// markedDate is a date with marked year, month and day, as in Chinese and Japanese: 2023年5月7日.
 var markedDate = regexp.MustCompile(`(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?`)
 
-// numericDates reads dates in digits whose year comes last, and those whose parts are marked. Where slashes leave open
-// which is the month, both are meant.
+// numericDates returns the dates in digits whose year comes last, and those with marked parts. If slashes leave open
+// which part is the month, it returns both.
 func numericDates(text string) (out []Date) {
-	if strings.Contains(text, "年") { // Expressions take a while, so they are asked where something can be found.
+	if strings.Contains(text, "年") { // Regular expressions are slow, so they run only if they can match.
 		for _, m := range markedDate.FindAllStringSubmatch(text, -1) {
 			d := Date{Year: yearNumber(m[1]), Month: time.Month(number(m[2], 2)), Day: number(m[3], 2)}
 			if d.Year != 0 && validDay(int(d.Month), max(d.Day, 1)) {
@@ -65,8 +65,8 @@ func numericDates(text string) (out []Date) {
 // shortestNumeric is the length of the shortest date in digits: 7.5.23.
 const shortestNumeric = 6
 
-// numericRuns gives the runs of digits and their separators that a date in digits may stand in, each with the bytes
-// beside it, which tell whether a word goes on there.
+// numericRuns returns the runs of digits and separators that may contain a date in digits, each with the adjacent
+// bytes, which show whether a word continues there.
 func numericRuns(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		from, separators := 0, 0
@@ -95,7 +95,7 @@ func datesOfRun(run string) (out []Date) {
 		year, _ := strconv.Atoi(m[5])
 		if len(m[5]) == 2 {
 			if m[2] == "-" {
-				continue // no date is written so often that it is not another number
+				continue // it occurs too often to be a date
 			}
 			year += 2000
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNumericRuns holds that searching runs of digits alone finds the dates that searching the whole text would.
+// TestNumericRuns checks that searching only runs of digits finds the same dates as searching the whole text.
 func TestNumericRuns(t *testing.T) {
 	pieces := []string{"7", "12", "5", "2023", "23", ".", ".", "/", "/", "-", " ", "a", "_", "é", "\xff", "年", "7.5.2023", "12/5/23", "1-2-2023"}
 	rng := rand.New(rand.NewPCG(16, 6))

@@ -20,10 +20,12 @@ const (
 	Conversation
 )
 
-// Attrs is what a posting says of its document beside the day: its category, its importance in fourteenths, its
-// style, and hashes of its tags, its group and its speaker. By them most documents that a filter leaves out are known without being read.
+// Attrs are the attributes of a document in its postings besides the day: its category, its importance in fourteenths,
+// its style, and hashes of its tags, its group and its speaker. With them most documents that a filter rejects need not
+// be read.
 //
-// What differs most from one message to the next comes lowest, so that blocks, which keep differences, stay small.
+// The attributes that change most from one message to the next have the lowest bits, so that blocks, which store
+// differences, stay small.
 //
 //	bit 0 ends with a question, 1 names a time, 2 is by an assistant, 3-8 speaker, 9-12 importance, 13-14 category,
 //	15-22 tags, 23-30 group
@@ -61,11 +63,11 @@ func (a Attrs) category() Category { return Category(a >> 13 & 3) }
 
 func (a Attrs) group() byte { return byte(a >> 23) }
 
-// Grouped tells whether the document has a group.
+// Grouped reports whether the document has a group.
 func (a Attrs) Grouped() bool { return a.group() != 0 }
 
-// HiddenFrom tells whether the document surely has another group than the viewer's. Where it is false, the document may
-// still have a group with the same hash.
+// HiddenFrom reports whether the document certainly has another group than the viewer's. If it returns false, the
+// document may still have another group with the same hash.
 func (a Attrs) HiddenFrom(viewer string) bool { return a.Grouped() && a.group() != hash8(viewer) }
 
 func tagBit(tag string) Attrs { return 1 << (15 + hash8(tag)%8) }
@@ -80,7 +82,7 @@ func hash8(s string) byte {
 	return byte(h.Sum32()%255) + 1
 }
 
-// Document is one indexed text, or one passage of a long one, with what filters and hits ask of it.
+// Document is one indexed text, or one passage of a long one, with the fields that filters and hits need.
 type Document struct {
 	Place
 	ID         string // a memory's key; a message's id follows from its stream and Number
@@ -90,33 +92,33 @@ type Document struct {
 	Group      string // a memory's source, a message's delegation
 	Tags       []string
 	Importance float64 // from 0 to 1
-	Speaker    string  // of a message: the name of who says it
-	Assistant  bool    // of a message: an assistant says it
+	Speaker    string  // the name of a message's speaker
+	Assistant  bool    // the message is an assistant's
 	Style
 	Created time.Time
-	Expires time.Time   // zero: never
+	Expires time.Time   // zero means never
 	Len     uint32      // in terms
 	Terms   []TermCount // sorted by term
-	Order   []uint16    // of each occurrence that counts in Len, in reading order: its index of Terms
+	Order   []uint16    // index in Terms of each occurrence that counts in Len, in reading order
 }
 
-// TermCount says how often a document holds a term.
+// TermCount says how often a document contains a term.
 type TermCount struct {
 	Term  string
 	Count uint32
 }
 
-// PassageTerms is how many terms of a text one passage holds at most.
+// PassageTerms is the largest number of terms of a text in one passage.
 const PassageTerms = 1000
 
-// Passage is a part of a text as a document holds it.
+// Passage is a part of a text as a document stores it.
 type Passage struct {
 	Terms []TermCount
 	Order []uint16
 	Len   uint32
 }
 
-// Passages cuts a text's terms, in reading order, into passages. A text without terms is one empty passage. The first
+// Passages splits a text's terms, in reading order, into passages. A text without terms is one empty passage. The first
 // passage also gets the terms of first, and every passage those of all. These do not count in its length.
 func Passages(terms, first, all []string) (out []Passage) {
 	for part := range slices.Chunk(terms, PassageTerms) {
@@ -148,10 +150,11 @@ func newPassage(terms, aside []string) Passage {
 	return p
 }
 
-// counted tells whether a term counts in the length of its document: those of speakers and stop words do not.
+// counted reports whether a term counts in the length of its document: those of speakers and stop words do not.
 func counted(term string) bool { return !IsSpeaker(term) && !isStop(term) }
 
-// CountsUp tells whether a document's terms are in order, as many as its length says, and the same as those of its order.
+// CountsUp reports whether a document is consistent: its terms are sorted, add up to its length, and agree with its
+// order.
 func (d *Document) CountsUp() bool {
 	sum := uint64(0)
 	left := make([]uint32, len(d.Terms))
@@ -175,7 +178,7 @@ func (d *Document) CountsUp() bool {
 	return sum == uint64(d.Len) && len(d.Order) == int(d.Len)
 }
 
-// distinct counts the different terms of a document that are no stop words.
+// distinct returns the number of different terms of a document that are not stop words.
 func (d *Document) distinct() (n int) {
 	for _, t := range d.Terms {
 		if !isStop(t.Term) {
@@ -187,12 +190,12 @@ func (d *Document) distinct() (n int) {
 
 func dayOf(t time.Time) uint16 { return uint16(min(max(t.Unix()/86400, 0), 1<<16-1)) }
 
-// Posting is the document's posting of a term that it holds count times.
+// Posting returns the document's posting of a term that occurs count times.
 func (d *Document) Posting(count uint32) Posting {
 	return Posting{Place: d.Place, Count: count, Len: d.Len, Day: dayOf(d.Created), Attrs: d.attrs()}
 }
 
-// Count tells how often the document holds a term.
+// Count returns how often the document contains a term.
 func (d *Document) Count(term string) uint32 {
 	i, found := slices.BinarySearchFunc(d.Terms, term, compareTerm)
 	if !found {
@@ -205,10 +208,10 @@ const documentVersion = 4
 
 var errBadDocument = errors.New("an indexed document does not parse")
 
-// ErrFormerDocument is returned for a document that an earlier build packed.
+// ErrFormerDocument is returned for a document that an earlier build encoded.
 var ErrFormerDocument = errors.New("an indexed document is of an earlier build")
 
-// Append packs all of a document but its place, which its key tells.
+// Append encodes all of a document except its place, which is in its key.
 func (d *Document) Append(dst []byte) []byte {
 	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
 	dst = append(dst, documentVersion, byte(d.Category), byte(d.Importance*255+.5))
@@ -238,8 +241,9 @@ func (d *Document) Append(dst []byte) []byte {
 	return dst
 }
 
-// A term begins with one byte: how many bytes it shares with the one before, whether its count follows because it is not
-// 1, and how many more bytes it has, the last of which may stand for any number from it on.
+// A term begins with one byte. It says how many bytes the term shares with the previous one, whether a count follows
+// because it is not 1, and how many more bytes the term has. The largest number of bytes that it can hold stands for
+// that number or more.
 const (
 	maxShared = 7
 	sharedBit = 5
@@ -272,7 +276,7 @@ func appendTerms(dst []byte, terms []TermCount) []byte {
 	return dst
 }
 
-// terms reads n of what appendTerms packed.
+// terms decodes n terms encoded by appendTerms.
 func (r *reader) terms(n uint64) []TermCount {
 	out := make([]TermCount, 0, min(n, PassageTerms))
 	var term []byte
@@ -296,7 +300,7 @@ func (r *reader) terms(n uint64) []TermCount {
 	return out
 }
 
-// order reads the rest as the order of a document's terms.
+// order decodes the rest as the order of a document's terms.
 func (r *reader) order() []uint16 {
 	out := make([]uint16, 0, min(len(r.b)-r.at, PassageTerms))
 	for r.at < len(r.b) && !r.bad {
@@ -310,7 +314,7 @@ func (r *reader) order() []uint16 {
 	return out
 }
 
-// ReadDocument unpacks what Append packed. Unless terms is set it leaves the terms out.
+// ReadDocument decodes what Append encoded. If terms is false, it leaves out the terms.
 func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if len(b) < 3 || b[0] == 0 || b[0] > documentVersion {
 		return nil, errBadDocument

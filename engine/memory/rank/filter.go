@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Filter leaves documents out. A field that is zero leaves out nothing.
+// Filter selects documents. A zero field accepts all documents.
 type Filter struct {
 	Categories   []Category // one of them
 	Tags         []string   // all of them
@@ -13,11 +13,11 @@ type Filter struct {
 	TagsNot      []string   // none of them
 	Group        string
 	Session      string
-	Stream       uint64    // that of Session; 0: any
+	Stream       uint64    // that of Session; 0 means any
 	Since, Until time.Time // inclusive
 }
 
-// may tells whether a document may pass, by what its postings say. Where it is false, Passes is false too.
+// may reports whether a document may pass, judging by its postings. If it returns false, Passes does too.
 func (f *Filter) may(day uint16, a Attrs) bool {
 	switch {
 	case len(f.Categories) > 0 && !slices.Contains(f.Categories, a.category()),
@@ -35,7 +35,7 @@ func (f *Filter) may(day uint16, a Attrs) bool {
 	return len(f.TagsAny) == 0 || slices.ContainsFunc(f.TagsAny, mayHave)
 }
 
-// Passes tells whether a document passes and is not expired.
+// Passes reports whether a document passes and has not expired.
 func (f *Filter) Passes(d *Document, now time.Time) bool {
 	switch {
 	case len(f.Categories) > 0 && !slices.Contains(f.Categories, d.Category),

@@ -7,37 +7,38 @@ import (
 	"slices"
 )
 
-// Documents without neighbours, as memories are, need not all be candidates: only the best are kept, and more of them are
-// looked for once these are used up. What cannot be among the best is passed over without being scored, as in MaxScore
-// (H. Turtle, J. Flood: Query evaluation: strategies and optimizations, 1995): each word gives at most so much, and words
-// that together give too little do not lead to documents, but only add to those that other words lead to.
+// Documents without neighbours, such as memories, need not all be candidates. Only the best are kept, and more are
+// looked for once these are used up. Documents that cannot be among the best are skipped without being scored, as in
+// MaxScore (H. Turtle, J. Flood: Query evaluation: strategies and optimizations, 1995): each word has a maximum
+// contribution, and words whose contributions are together too small do not lead to documents, but only add to the
+// scores of those that other words lead to.
 //
-// A glance at some documents with the word that gives most tells how good the best are at least. Without it a common
-// word would lead to thousands of documents until a rarer one had led to enough good ones.
+// First, a glance at some documents with the word of the highest contribution gives a lower bound for the best scores.
+// Without it, a common word would lead to thousands of documents before a rarer one had led to enough good ones.
 
-// keptFirst is how many candidates are kept at first, keptMore how many times more are with each further look, and
-// glance how many documents are glanced at.
+// keptFirst is the number of candidates kept at first, keptMore the factor by which it grows with each further search,
+// and glance the number of documents in the first glance.
 const (
 	keptFirst = 64
 	keptMore  = 8
 	glance    = 512
 )
 
-// plain tells whether no document has neighbours.
+// plain reports whether no document has neighbours.
 func (r *Ranking) plain() bool {
 	return !slices.ContainsFunc(r.Words, func(w Postings) bool { return w.List[len(w.List)-1].Stream != 0 })
 }
 
-// lead is a word's list while it is walked.
+// lead is a word's list during a walk.
 type lead struct {
 	word  int
-	list  []Posting // what is not passed yet
-	pairs float64   // of a score, for following or being followed by a word that gives more
-	most  float64   // of a score, by this word
-	upTo  float64   // of a score, by this word and those before it
+	list  []Posting // the part not passed yet
+	pairs float64   // the most that it adds to a score as part of a pair with a word that adds more
+	most  float64   // the most that this word adds to a score
+	upTo  float64   // the most that this word and those before it add to a score
 }
 
-// leads are the lists of all words, first those that give least.
+// leads returns the lists of all words, those that add least first.
 func (r *Ranking) leads() []lead {
 	out := make([]lead, len(r.Words))
 	for i, w := range r.Words {
@@ -57,8 +58,8 @@ func (r *Ranking) leads() []lead {
 	return out
 }
 
-// mostOf is the most that countOf gives for a posting of a list. Of documents with the same count the shortest gives
-// most, so nearly all postings cost no division.
+// mostOf returns the largest countOf of the postings of a list. Of documents with the same count the shortest gives the
+// most, so nearly all postings need no division.
 func (r *Ranking) mostOf(list []Posting) (most float64) {
 	var shortest [8]*Posting // by count
 	for i := range list {
@@ -77,7 +78,7 @@ func (r *Ranking) mostOf(list []Posting) (most float64) {
 	return most
 }
 
-// others is the most that all but its words, its length and its importance give to the score of a document without
+// others returns the most that anything other than words, length and importance adds to the score of a document without
 // neighbours.
 func (r *Ranking) others() (most float64) {
 	w := &r.Weights
@@ -93,11 +94,11 @@ func (r *Ranking) others() (most float64) {
 	return most
 }
 
-// rounding is more than by what sums of the same parts in another order and rounded scores differ.
+// rounding is larger than the difference between sums of the same parts in another order, or between rounded scores.
 const rounding = 1e-6
 
-// keepBest fills the heap with the best documents that come behind the last candidate of the heap before, at most r.keep.
-// All documents are plain. It fails where the ranking's context ends.
+// keepBest fills the heap with up to r.keep of the best documents that come after the last candidate of the previous
+// heap. All documents are plain. It fails if the ranking's context is done.
 func (r *Ranking) keepBest() error {
 	w := walk{Ranking: r, others: r.others(), worst: math.Inf(-1), row: make([]float64, len(r.Words))}
 	all, before := r.leads(), len(r.docs)
@@ -109,7 +110,7 @@ func (r *Ranking) keepBest() error {
 		}
 		r.docs, r.counts = r.docs[:before], r.counts[:before*len(w.row)]
 	}
-	// What the glance kept is kept again, if it is among the best. Only the score that it showed to be needed stays.
+	// What the glance kept is kept again if it is among the best. Only the minimum score that it found stays.
 	w.leads, w.from, w.kept.candidates = all, 0, w.kept.candidates[:0]
 	if err := w.run(); err != nil {
 		return err
@@ -133,12 +134,12 @@ type walk struct {
 	others float64    // see Ranking.others
 	worst  float64    // the score that a document needs to be kept
 	kept   worstFirst // at most Ranking.keep
-	row    []float64  // what Ranking.counts says of the document at hand
+	row    []float64  // the row of Ranking.counts of the current document
 }
 
-// run walks until no list leads further. It fails where the ranking's context ends.
+// run walks until no list leads further. It fails if the ranking's context is done.
 func (w *walk) run() error {
-	slot := len(w.docs) // where the next candidate's document is put; it is used again unless the candidate is kept
+	slot := len(w.docs) // where the next candidate's document goes; reused unless the candidate is kept
 	w.raise(w.worst)
 	for n := 0; ; n++ {
 		if n%4096 == 0 && w.ctx.Err() != nil {
@@ -181,7 +182,7 @@ func (w *walk) run() error {
 	}
 }
 
-// raise says what score a document needs to be kept, and has the words that lead to none lead no more.
+// raise sets the score that a document needs to be kept, and stops words from leading that lead to none.
 func (w *walk) raise(worst float64) {
 	w.worst = max(w.worst, worst)
 	most := w.others + w.Weights.Length*fullness[fullLength] + w.Weights.Important/2
@@ -190,8 +191,8 @@ func (w *walk) raise(worst float64) {
 	}
 }
 
-// next gives the next document that the lists lead to, nil behind the last one, and the most that its score may be.
-// Words that do not lead are looked up only where they can matter.
+// next returns the next document that the lists lead to, or nil at the end, and an upper bound of its score. Words that
+// do not lead are looked up only if they can matter.
 func (w *walk) next() (doc *Posting, most float64) {
 	for i := range w.leads[w.from:] {
 		if l := w.leads[w.from+i].list; len(l) > 0 && (doc == nil || l[0].Pos < doc.Pos) {
@@ -218,8 +219,8 @@ func (w *walk) next() (doc *Posting, most float64) {
 	return doc, most
 }
 
-// take notes how often the document at hand holds a word, whose list begins with it, and gives the word's part of the
-// score.
+// take records how often the current document contains a word, whose list begins with it, and returns the word's part
+// of the score.
 func (w *walk) take(l *lead) float64 {
 	n := w.countOf(&l.list[0])
 	w.row[l.word] = n
@@ -243,7 +244,7 @@ func skipTo(list []Posting, pos uint64) []Posting {
 	return list[low:]
 }
 
-// worstFirst is a heap with the worst first.
+// worstFirst is a heap with the worst candidate first.
 type worstFirst struct{ candidates }
 
 func (h *worstFirst) Less(i, j int) bool { return h.candidates[j].before(&h.candidates[i]) }

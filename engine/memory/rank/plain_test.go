@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plainRequest asks for a few words of very uneven lists over documents that have no neighbours.
+// plainRequest asks for a few words with very uneven lists over documents without neighbours.
 func plainRequest(r *rand.Rand) Request {
 	docs := make([]Posting, 1+r.IntN(400))
 	for i := range docs {
@@ -54,7 +54,7 @@ func plainRequest(r *rand.Rand) Request {
 	return q
 }
 
-// What is kept a few at a time comes in the same order and with the same scores and reasons as when all documents are
+// Candidates kept a few at a time come in the same order and with the same scores and reasons as when all documents are
 // scored.
 func TestKeepingTheBestEqualsKeepingAll(t *testing.T) {
 	for seed := range uint64(3000) {

@@ -13,7 +13,7 @@ import (
 // positions of one stream are neighbours. Those of stream 0 have no neighbours.
 type Place struct{ Stream, Pos uint64 }
 
-// StreamOf is the stream of the memories that name a session. Those that name none are in stream 0.
+// StreamOf returns the stream of the memories of a session. Those without a session are in stream 0.
 func StreamOf(session string) uint64 {
 	if session == "" {
 		return 0
@@ -30,13 +30,13 @@ func (p Place) Compare(q Place) int {
 	return cmp.Compare(p.Pos, q.Pos)
 }
 
-// millisecondBits is the logarithm of how many places of stream 0 a millisecond has.
+// millisecondBits is the base-2 logarithm of the number of places of stream 0 in a millisecond.
 const millisecondBits = 10
 
-// Timed is the first place of the millisecond in which something without a stream was said.
+// Timed returns the first place of the millisecond of something without a stream.
 func Timed(at time.Time) Place { return Place{Pos: uint64(at.UnixMilli()) << millisecondBits} }
 
-// likelyDay is the day of what is at a place behind something of another day.
+// likelyDay returns the day that a place suggests, given the day of the previous posting.
 func (p Place) likelyDay(before uint16) uint16 {
 	if p.Stream == 0 {
 		return uint16(p.Pos >> millisecondBits / (24 * 60 * 60 * 1000))
@@ -44,7 +44,7 @@ func (p Place) likelyDay(before uint16) uint16 {
 	return before
 }
 
-// Posting says that a document holds a term, and what ranking and filtering want to know of the document.
+// Posting says that a document contains a term, with the properties of the document that ranking and filtering need.
 type Posting struct {
 	Place
 	Count uint32 // of the term in the document
@@ -53,16 +53,16 @@ type Posting struct {
 	Attrs Attrs
 }
 
-// BlockSize is how many postings a block holds at most.
+// BlockSize is the largest number of postings in a block.
 const BlockSize = 256
 
 const blockVersion = 3
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
-// Most postings count once, have the attributes of the one before, and the day that their place tells. Of one that is usual
-// in all of this a block says only where it is and how long its document. Of others the lowest bits of the count say what
-// need not be told.
+// Most postings have count 1, the attributes of the previous one, and the day that their place suggests. For such a
+// usual posting a block stores only its place and the length of its document. For others the lowest bits of the count
+// say what is omitted.
 const (
 	usual      = 1 // of the length
 	usualBits  = 1
@@ -71,11 +71,12 @@ const (
 	commonBits = 2
 )
 
-// beforeBlock is what the first posting of a block is told from: one just before the place that the block's key names.
+// beforeBlock returns what the first posting of a block is encoded against: one just before the place in the block's
+// key.
 func beforeBlock(begin Place) Posting { return Posting{Place: Place{begin.Stream, begin.Pos - 1}} }
 
-// AppendBlock packs sorted postings, none of them before the place that the block's key names: a version, their number,
-// then each as the difference from the one before.
+// AppendBlock encodes sorted postings, none of them before the place in the block's key: a version, their number, then
+// each as the difference from the previous one.
 func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(ps)))
 	last := beforeBlock(begin)
@@ -111,7 +112,7 @@ func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 	return dst
 }
 
-// BlockLen tells how many postings a block holds, 0 where it does not parse.
+// BlockLen returns the number of postings in a block, or 0 if it does not parse.
 func BlockLen(b []byte) int {
 	if len(b) == 0 || b[0] != blockVersion {
 		return 0
@@ -120,7 +121,8 @@ func BlockLen(b []byte) int {
 	return int(min(r.uvarint(), uint64(len(b))))
 }
 
-// ReadBlock appends to dst the postings of the block whose key names a place. It refuses one whose places do not ascend.
+// ReadBlock appends to dst the postings of the block whose key has the given place. It returns an error if the places
+// do not ascend.
 func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	if len(b) == 0 || b[0] != blockVersion {
 		return dst, errBadBlock
@@ -130,7 +132,7 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	if n > uint64(len(b)) {
 		return dst, errBadBlock
 	}
-	// Each posting is written field by field, because a copy of one that was just put together makes the processor wait.
+	// Postings are written field by field, because copying a struct right after writing its fields stalls the processor.
 	old := len(dst)
 	dst = slices.Grow(dst, int(n))[:old+int(n)]
 	last := beforeBlock(begin)
@@ -139,7 +141,7 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 		before := at
 		if step := r.uvarint(); step > 0 {
 			at.Pos += step
-			r.bad = r.bad || at.Pos < before.Pos && i > 0 // The first may be at 0, which is behind the place before it.
+			r.bad = r.bad || at.Pos < before.Pos && i > 0 // The first may be at 0, which is after the place before it.
 		} else {
 			at.Stream, at.Pos = r.uint64(), r.uvarint()
 			r.bad = r.bad || at.Stream <= before.Stream
@@ -165,9 +167,9 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	return dst, nil
 }
 
-// Merge adds postings to those of a block and gives what belongs in blocks. The first block keeps the place of the old
-// one. Where all postings come behind the old ones, all blocks but the last are full; else all are about as long. Both
-// lists are sorted.
+// Merge adds postings to those of a block and returns the resulting blocks. The first block keeps the place of the old
+// one. If all postings come after the old ones, all blocks but the last are full; otherwise all are about equally long.
+// Both lists are sorted.
 func Merge(block, added []Posting) [][]Posting {
 	all := slices.Concat(block, added)
 	size := BlockSize
@@ -180,22 +182,22 @@ func Merge(block, added []Posting) [][]Posting {
 	return slices.Collect(slices.Chunk(all, size))
 }
 
-// reader takes numbers and strings off packed bytes. Once they do not parse, it is bad and gives zeros.
+// reader decodes numbers and strings. Once something does not parse, it is bad and returns zeros.
 type reader struct {
 	b   []byte
-	at  int // what is before it is read
+	at  int // everything before it has been read
 	bad bool
 }
 
 func (r *reader) fail() { r.bad, r.at = true, len(r.b) }
 
-// uvarint reads what binary.AppendUvarint packed. With numbers of up to three bytes it is faster than binary.Uvarint.
+// uvarint reads what binary.AppendUvarint wrote. For numbers of up to three bytes it is faster than binary.Uvarint.
 func (r *reader) uvarint() (v uint64) {
 	for shift := 0; r.at < len(r.b) && shift < 64; shift += 7 {
 		c := r.b[r.at]
 		r.at++
 		v |= uint64(c&0x7f) << (shift & 63)
-		if c < 0x80 && (shift < 63 || c <= 1) { // else it has more than 64 bits
+		if c < 0x80 && (shift < 63 || c <= 1) { // otherwise it has more than 64 bits
 			return v
 		}
 	}
@@ -226,7 +228,7 @@ func (r *reader) uint64() uint64 {
 	return binary.BigEndian.Uint64(r.b[r.at-8:])
 }
 
-// bytes takes so many bytes off. They are part of what is read.
+// bytes returns the next n bytes. They alias the input.
 func (r *reader) bytes(n uint64) []byte {
 	if n > uint64(len(r.b)-r.at) {
 		r.fail()

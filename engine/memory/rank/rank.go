@@ -1,14 +1,14 @@
-// Package rank ranks documents by the words they hold: pure functions over postings, without a store. It also packs
-// documents and postings for the index that keeps them (document.go, posting.go), and reads what a query asks and a
-// text says beside its words (date.go, style.go).
+// Package rank ranks documents by the words they contain. Its functions are pure functions over postings, without a
+// store. It also encodes documents and postings for the index (document.go, posting.go), and finds what queries and
+// texts say besides their words (date.go, style.go).
 //
-// This file turns postings into candidates, plain.go skips most of those that cannot be among the best, score.go computes
-// a candidate's score, weights.go has the weight of each part, breadth.go scores requests for a summary or an order, and
-// best.go chooses hits among the candidates.
+// This file turns postings into candidates, plain.go skips most of those that cannot be among the best, score.go
+// computes a candidate's score, weights.go has the weight of each part, breadth.go scores requests for a summary or an
+// order, and best.go chooses hits among the candidates.
 //
-// A word of the query counts where a document holds it and, with a lower weight, where the documents next to it do. Each
-// count is divided by the length of its own document, as BM25F does with fields. Each word has a share of the score, and
-// the shares add up to 1, so a document that repeats all words of the query approaches 1 for words alone.
+// A word of the query counts if a document contains it and, with a lower weight, if the documents next to it do. Each
+// count is divided by the length of its own document, as BM25F does with fields. Each word has a share of the score.
+// The shares add up to 1, so a document that repeats all words of the query approaches a word score of 1.
 package rank
 
 import (
@@ -19,16 +19,16 @@ import (
 	"slices"
 )
 
-// Word is one word of a query that says something. Its terms are those that may stand for it in the index, one for each
+// Word is one significant word of a query. Its terms are those that may stand for it in the index, one for each
 // language that stems it differently.
 type Word struct {
 	Text  string
 	Terms []string
 
 	Begins []Beginning // longer terms that also stand for it
-	Edits  int         // if it is rare, terms within so many typing errors also stand for it
+	Edits  int         // if it is rare, terms with up to this many typing errors also stand for it
 
-	// Only if no document holds any of the above, these stand for it.
+	// If no document contains any of the above, these stand for it.
 	Otherwise       []string
 	OtherwiseBegins []Beginning
 }
@@ -40,24 +40,24 @@ type Beginning struct {
 	More, Most int
 }
 
-// Postings are those of one word of a query, sorted by place.
+// Postings are the postings of one word of a query, sorted by place.
 type Postings struct {
 	Word  string
-	As    []string // terms that are not the word's own, but stand for it
-	Typo  bool     // As are guesses at what the word means, and it counts half
+	As    []string // terms that are not the word's own but stand for it
+	Typo  bool     // As are guesses at the intended word, and it counts half
 	Terms []string // all terms with postings in List
 	List  []Posting
 }
 
-// Pair is two words of a query, the second directly behind the first.
+// Pair is two words of a query, the second directly after the first.
 type Pair struct{ First, Second string }
 
-// Corpus says over how many documents a query ranks, and how many terms they have together.
+// Corpus says how many documents a query ranks, and how many terms they have in total.
 type Corpus struct {
 	Documents, Terms uint64
 }
 
-// MaxWords bounds the words that count. Of more words than these, the rarest do.
+// MaxWords limits the words that count. Of more words, the rarest count.
 const MaxWords = 64
 
 // Request is what documents are ranked by.
@@ -69,14 +69,14 @@ type Request struct {
 	Dates    []Date
 	Spans    []Span         // days that the query means
 	When     bool           // the query asks when something was, or how long
-	Speakers Speakers       // whom the query names
-	Without  map[Place]bool // what hits must not hold is there
-	Only     map[Place]bool // hits may be there; nil: anywhere
+	Speakers Speakers       // the speakers that the query names
+	Without  map[Place]bool // places of documents that hits must not contain
+	Only     map[Place]bool // places where hits may be; nil means anywhere
 	Filter   Filter
 	Weights  Weights
 }
 
-// found is a document that holds some word of the query.
+// found is a document that contains some word of the query.
 type found struct {
 	Place
 	len   uint32
@@ -84,28 +84,28 @@ type found struct {
 	attrs Attrs
 }
 
-// Ranking gives candidates, best first. The zero value has none.
+// Ranking yields candidates, best first. The zero value has none.
 type Ranking struct {
 	Request
-	mean   float64   // terms of a document
+	mean   float64   // mean number of terms in a document
 	shares []float64 // of each word in the greatest possible score
 	docs   []found
-	counts []float64 // by document and word: occurrences over the document's length
+	counts []float64 // by document and word: occurrences divided by the document's length
 	pairs  []pair
 
 	sessionShares []float64 // of each word in the greatest possible score of a session
-	sessions      []float64 // by session and word: occurrences, each over its document's length
+	sessions      []float64 // by session and word: occurrences, each divided by its document's length
 
 	heap candidates
 
-	// Of plain documents the heap has only the best (plain.go).
+	// If all documents are plain, the heap has only the best (plain.go).
 	ctx  context.Context
-	keep int        // how many come into the heap next
-	last *Candidate // the worst of those that came into it; nil: all did
+	keep int        // how many are put into the heap next
+	last *Candidate // the worst of those put into it; nil if all were
 }
 
-// Rank scores all documents that hold a word of a query, and their neighbours, unless the filter leaves them out for
-// sure. It fails only where ctx ends, with the error of ctx.
+// Rank scores all documents that contain a word of a query, and their neighbours, unless the filter certainly rejects
+// them. It fails only if ctx is done, with the error of ctx.
 func Rank(ctx context.Context, q Request) (*Ranking, error) {
 	q.Words = slices.DeleteFunc(q.Words, func(w Postings) bool { return len(w.List) == 0 })
 	if len(q.Words) > MaxWords {
@@ -134,7 +134,7 @@ func Rank(ctx context.Context, q Request) (*Ranking, error) {
 	return r, nil
 }
 
-// keepAll fills the heap with all candidates. It fails where the ranking's context ends.
+// keepAll fills the heap with all candidates. It fails if the ranking's context is done.
 func (r *Ranking) keepAll() error {
 	if err := r.unite(); err != nil {
 		return err
@@ -148,12 +148,12 @@ func (r *Ranking) keepAll() error {
 	return r.ctx.Err()
 }
 
-// bars tells whether no hit may be at a place.
+// bars reports whether no hit may be at a place.
 func (q *Request) bars(at Place) bool {
 	return len(q.Without) > 0 && q.Without[at] || q.Only != nil && !q.Only[at]
 }
 
-// sharesOf says what part of the greatest possible score each word has: the rarer it is among all, the more.
+// sharesOf returns the share of each word in the greatest possible score. Rarer words have larger shares.
 func sharesOf(having []int, all float64) []float64 {
 	shares, sum := make([]float64, len(having)), 0.0
 	for i, n := range having {
@@ -200,13 +200,13 @@ func (r *Ranking) unite() error {
 	}
 }
 
-// countOf is a word's count in a document over the document's length.
+// countOf returns a word's count in a document, divided by the document's length.
 func (r *Ranking) countOf(p *Posting) float64 {
 	b := r.Weights.Normalisation
 	return float64(p.Count) / (1 - b + b*float64(p.Len)/r.mean)
 }
 
-// of gives a document's count of a word. It is 0 where doc is -1.
+// of returns a document's count of a word. It is 0 if doc is -1.
 func (r *Ranking) of(doc int32, word int) float64 {
 	if doc < 0 {
 		return 0
@@ -217,7 +217,7 @@ func (r *Ranking) of(doc int32, word int) float64 {
 // run is where the documents of one stream are.
 type run struct{ from, to int }
 
-// streams finds the runs of streams, and sums up what each session holds.
+// streams finds the runs of streams, and adds up the counts of each session.
 func (r *Ranking) streams() (out []run) {
 	having, sessions := make([]int, len(r.Words)), 0
 	for from := 0; from < len(r.docs); {
@@ -245,7 +245,7 @@ func (r *Ranking) streams() (out []run) {
 	return out
 }
 
-// stream makes candidates of the documents of one stream, and of those beside them.
+// stream makes candidates of the documents of one stream, and of those next to them.
 func (r *Ranking) stream(s run, session int) {
 	if r.docs[s.from].Stream == 0 {
 		for i := s.from; i < s.to; i++ {
@@ -253,8 +253,8 @@ func (r *Ranking) stream(s run, session int) {
 		}
 		return
 	}
-	next := uint64(1) // the first position not looked at
-	first := s.from   // the first document that is not too far before it
+	next := uint64(1) // the first position not examined
+	first := s.from   // the first document close enough before it
 	for i := s.from; i < s.to; i++ {
 		pos := r.docs[i].Pos
 		for at := max(next, pos-min(pos, reach)); at <= pos+reach; at++ {
@@ -278,5 +278,5 @@ func (r *Ranking) stream(s run, session int) {
 	}
 }
 
-// reach is how far away a neighbour is at most.
+// reach is the largest distance of a neighbour.
 const reach = 2

@@ -29,7 +29,7 @@ func randomPostings(r *rand.Rand, n int) []Posting {
 	return out
 }
 
-// What is packed is unpacked the same.
+// Decoding returns what was encoded.
 func TestBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 300 {
@@ -45,7 +45,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// Bytes that are no block are refused, or read as one; they break nothing.
+// Bytes that are not a block are rejected, or read as one, without a panic.
 func FuzzReadBlock(f *testing.F) {
 	some := randomPostings(rand.New(rand.NewPCG(1, 2)), 9)
 	f.Add(AppendBlock(nil, Place{}, some))
@@ -60,13 +60,13 @@ func FuzzReadBlock(f *testing.F) {
 	})
 }
 
-// Numbers are read as binary.Uvarint reads them.
+// Numbers are read as by binary.Uvarint.
 func TestNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for range 20_000 {
 		b := make([]byte, r.IntN(12))
 		for i := range b {
-			b[i] = byte(r.Uint32()) | byte(r.IntN(4)/3^1)<<7 // long numbers, most of them
+			b[i] = byte(r.Uint32()) | byte(r.IntN(4)/3^1)<<7 // mostly long numbers
 		}
 		want, n := binary.Uvarint(b)
 		in := reader{b: b}
@@ -77,7 +77,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Postings of several terms are put together as if each document had had all its occurrences in one.
+// Postings of several terms are merged as if each document had had all its occurrences in one.
 func TestUnite(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 8))
 	var buffer Buffer
@@ -109,8 +109,8 @@ func TestUnite(t *testing.T) {
 	}
 }
 
-// Blocks to which postings are added, and from which some are taken, hold what a sorted list would, in order and in
-// blocks that are not too large.
+// Blocks to which postings are added, and from which some are removed, contain the same as a sorted list, in order and
+// in blocks that are not too large.
 func TestMergeEqualsSortedList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	var blocks [][]Posting
@@ -119,7 +119,7 @@ func TestMergeEqualsSortedList(t *testing.T) {
 	byPlace := func(a, b Posting) int { return a.Compare(b.Place) }
 	for len(all) > 0 {
 		n := min(1+r.IntN(400), len(all))
-		if r.IntN(2) == 0 { // else they come from where the last ones were
+		if r.IntN(2) == 0 { // otherwise they come from where the last ones were
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		}
 		added := slices.Clone(all[:n])
@@ -179,7 +179,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// Terms are packed by what they share with the one before, whatever they and their counts are.
+// Terms are encoded by what they share with the previous one, whatever they and their counts are.
 func TestTermsOfDocuments(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	for n := range 200 {
@@ -198,7 +198,7 @@ func TestTermsOfDocuments(t *testing.T) {
 	}
 }
 
-// randomTerm is often much like others, and sometimes long.
+// randomTerm is often similar to others, and sometimes long.
 func randomTerm(r *rand.Rand) string {
 	term := make([]byte, r.IntN(1+r.IntN(40)))
 	for i := range term {
@@ -207,7 +207,7 @@ func randomTerm(r *rand.Rand) string {
 	return string(term)
 }
 
-// Bytes that are no document are refused, or read as one; they break nothing.
+// Bytes that are not a document are rejected, or read as one, without a panic.
 func FuzzReadDocument(f *testing.F) {
 	doc := &Document{ID: "key", Tags: []string{"a"}, Terms: []TermCount{{"apple", 1}, {"apples", 2}}}
 	f.Add(doc.Append(nil))
@@ -248,7 +248,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// A day matches the best of the dates named, the more the closer they are named.
+// A day matches the best of the dates named, and better the closer it is.
 func TestMatchOfDates(t *testing.T) {
 	day := dayOf(time.Date(2023, 5, 7, 0, 0, 0, 0, time.UTC))
 	for _, c := range []struct {
@@ -262,7 +262,7 @@ func TestMatchOfDates(t *testing.T) {
 	}
 }
 
-// Ranking ends when whoever asked has gone.
+// Ranking ends when its context is cancelled.
 func TestRankEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	words := []Postings{{Word: "a", List: []Posting{{Place: Place{Pos: 1}, Count: 1, Len: 1}}}}
@@ -276,8 +276,8 @@ func TestRankEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// A newer hit comes before each older one that it contradicts, whatever their scores are, also where that one comes
-// before one that is older still.
+// A newer hit comes before each older one that it contradicts, whatever their scores are, even if that one comes before
+// a still older one.
 func TestNewerHitsComeFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 7))
 	for range 2000 {
@@ -287,7 +287,7 @@ func TestNewerHitsComeFirst(t *testing.T) {
 			if i == 1 {
 				terms[0].Term = "lisbon"
 			}
-			if i == 2 { // says more of what the one before says than of the first
+			if i == 2 { // shares more with the previous one than with the first
 				terms = []TermCount{{"lisbon", 1}, {"lives", 1}, {"not", 1}}
 			}
 			hits[i] = Hit{Doc: &Document{Terms: terms, Len: 3, Created: time.Unix(int64(i), 0)},
@@ -295,7 +295,7 @@ func TestNewerHitsComeFirst(t *testing.T) {
 		}
 		before := slices.Clone(hits)
 		r.Shuffle(len(hits), func(i, j int) { hits[i], hits[j] = hits[j], hits[i] })
-		for range 2 { // once for words, and once more with vectors
+		for range 2 { // once for words, and again with vectors
 			RaiseNewer(hits)
 			if hits[0].Doc != before[2].Doc || hits[1].Doc != before[1].Doc {
 				t.Fatalf("%+v, from %+v", hits, before)

@@ -1,55 +1,55 @@
 package rank
 
-// Analyser turns texts into terms. It is safe for concurrent use. Terms are at most 512 bytes and hold no zero byte.
+// Analyser turns texts into terms. It is safe for concurrent use. Terms are at most 512 bytes and contain no zero byte.
 type Analyser interface {
-	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
+	// Document returns a text's terms in order, and the language that its Latin words were stemmed in, or "" if it has
+	// none.
 	Document(text string) (terms []string, latin string)
-	// Query gives the words of a query that say something, each with its terms in all of the languages named.
+	// Query returns the significant words of a query, each with its terms in all of the given languages.
 	Query(text string, languages []string) []Word
 
-	// Index analyses a text for the index: the terms of Document and further ones, by which a text is found that is
-	// spelled otherwise than the query.
+	// Index analyses a text for the index. It returns the terms of Document and further ones, by which the text is found if
+	// the query is spelled differently.
 	Index(text string) Indexed
-	// Search reads a query for what Index made. Operators are "a phrase", -without, -"a phrase" and begins*.
+	// Search parses a query for terms made by Index. Operators are "a phrase", -without, -"a phrase" and begins*.
 	Search(query string, languages []string, operators bool) Search
-	// SaysNothing tells whether a text has no words but stop words.
+	// SaysNothing reports whether a text has no words other than stop words.
 	SaysNothing(text string) bool
 	// Holds reports whether a text contains a phrase.
 	Holds(text, phrase string) bool
 }
 
-// Indexed is a text as the index has it.
+// Indexed is a text as the index stores it.
 type Indexed struct {
 	Terms     []string // in reading order; further forms of words come last
 	Stops     []string // terms of stop words, which do not count in the text's length
-	Languages []string // whose rules a query must apply to find the terms
+	Languages []string // languages whose rules a query must apply to find the terms
 }
 
-// Search is a query as it is looked for.
+// Search is a parsed query.
 type Search struct {
 	Words          []Word
-	Pairs          []Pair   // words that follow each other
-	Without        []Word   // no hit holds any of these
-	Phrases        []string // each hit holds all of these
-	WithoutPhrases []string // no hit holds any of these
+	Pairs          []Pair   // words that are adjacent in the query
+	Without        []Word   // no hit contains any of these
+	Phrases        []string // each hit contains all of these
+	WithoutPhrases []string // no hit contains any of these
 }
 
-// What Rate counts with. Its numbers are whole ones, because a window made of them is made again on other machines.
+// The constants of Rate. They are integers, because windows depend on them and must be the same on all machines.
 const (
-	fullRate      = 1_000_000 // of a text that holds all words of the query, over and over
-	usualTerms    = 128       // the length at which a text's length neither helps nor harms
+	fullRate      = 1_000_000 // of a text that repeats all words of the query
+	usualTerms    = 128       // the length that neither raises nor lowers the rate
 	rateThousands = 1000
-	rateLength    = 400 // thousandths of how much the length of a text matters
-	rateMore      = 900 // thousandths of how soon more of the same word stops to count
+	rateLength    = 400 // thousandths: how much the length of a text matters
+	rateMore      = 900 // thousandths: how soon further occurrences of a word stop counting
 )
 
-// Rate says how well a text answers a query, from 0 to 1,000,000, by the two alone: what else is stored does not count.
-// A text without any word of the query has 0. Each word of the query, the first MaxWords of them, has an equal share,
-// of which its first occurrence in the text gives about half; more of them give the rest, and count for less in a long
-// text, by constants of its own.
+// Rate returns how well a text answers a query, from 0 to 1,000,000. It depends only on the two, not on what else is
+// stored. A text without any word of the query has 0. Each word of the query, up to the first MaxWords, has an equal
+// share. Its first occurrence in the text gives about half of that, and further ones the rest. Occurrences count less
+// in a long text.
 //
-// Decisions are replayed by what Rate says: whoever changes it, or an analyser, makes old decisions those of other
-// rules.
+// Replays of decisions depend on Rate: changing it, or an analyser, changes the results of old decisions.
 func Rate(an Analyser, text, query string) int {
 	terms, latin := an.Document(text)
 	words := an.Query(query, []string{latin})
@@ -57,7 +57,7 @@ func Rate(an Analyser, text, query string) int {
 		return 0
 	}
 	words = words[:min(len(words), MaxWords)]
-	wanted := make(map[string]int, 2*len(words)) // by term: its word
+	wanted := make(map[string]int, 2*len(words)) // the word of each term
 	for w := range words {
 		for _, term := range words[w].Terms {
 			if _, taken := wanted[term]; !taken {
@@ -72,7 +72,7 @@ func Rate(an Analyser, text, query string) int {
 		}
 	}
 	length := int64(rateThousands-rateLength) +
-		int64(rateLength)*int64(len(terms))/usualTerms // in thousandths of the usual
+		int64(rateLength)*int64(len(terms))/usualTerms // in thousandths of the usual length
 	dampened := int64(rateMore) * length / rateThousands
 	sum := int64(0)
 	for _, n := range counts {

@@ -5,47 +5,47 @@ import (
 	"time"
 )
 
-// Span is some days that a query means, counted since 1970, the last one included.
+// Span is a range of days that a query means, counted since 1970, inclusive.
 type Span struct{ From, To uint16 }
 
-// weekMatch is what a week that the query means counts: more than a month, less than a day.
+// weekMatch is the score of a week that the query means: more than a month, less than a day.
 const weekMatch = 1.5
 
-// units are what relative dates count in: days, weeks, months and years, in English, German, French and Spanish.
+// units are the units of relative dates: days, weeks, months and years, in English, German, French and Spanish.
 var units = map[string]byte{"day": 'd', "days": 'd', "tag": 'd', "tage": 'd', "tagen": 'd', "jour": 'd', "jours": 'd',
 	"día": 'd', "días": 'd', "week": 'w', "weeks": 'w', "woche": 'w', "wochen": 'w', "semaine": 'w', "semaines": 'w',
 	"semana": 'w', "semanas": 'w', "month": 'm', "months": 'm', "monat": 'm', "monate": 'm', "monaten": 'm',
 	"mois": 'm', "mes": 'm', "meses": 'm', "year": 'y', "years": 'y', "jahr": 'y', "jahre": 'y', "jahren": 'y',
 	"an": 'y', "ans": 'y', "année": 'y', "año": 'y', "años": 'y'}
 
-// relativeDays are words that mean a day, by how many days it is from now.
+// relativeDays are words that mean a day, with its distance from today in days.
 var relativeDays = map[string]int{"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "gestern": -1, "vorgestern": -2,
 	"heute": 0, "morgen": 1, "übermorgen": 2, "aujourd'hui": 0, "demain": 1, "ayer": -1, "anteayer": -2,
 	"hoy": 0, "mañana": 1}
 
-// shifts are words before a unit that move it from now.
+// shifts are words before a unit, with their distance from now in units.
 var shifts = map[string]int{"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1, "letzte": -1, "letzten": -1,
 	"letzter": -1, "letztes": -1, "vorige": -1, "vorigen": -1, "diese": 0, "diesen": 0, "dieser": 0, "dieses": 0,
 	"nächste": 1, "nächsten": 1, "nächstes": 1, "cette": 0, "ce": 0, "esta": 0, "este": 0}
 
-// shiftsBehind are words behind a unit that move it.
+// shiftsBehind are words after a unit, with their distance from now.
 var shiftsBehind = map[string]int{"dernier": -1, "dernière": -1, "passé": -1, "passée": -1, "prochain": 1, "prochaine": 1,
 	"pasado": -1, "pasada": -1, "próximo": 1, "próxima": 1}
 
-// numbers are small numbers in words.
+// numbers are small numbers as words.
 var numbers = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
 	"einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6, "sieben": 7, "un": 1, "une": 1,
 	"deux": 2, "trois": 3, "quatre": 4, "una": 1, "dos": 2, "tres": 3, "cuatro": 4}
 
-// weekdays are names of days of the week, by their day.
+// weekdays are the names of the days of the week.
 var weekdays = map[string]time.Weekday{"monday": 1, "tuesday": 2, "wednesday": 3, "thursday": 4, "friday": 5, "saturday": 6,
 	"sunday": 0, "montag": 1, "dienstag": 2, "mittwoch": 3, "donnerstag": 4, "freitag": 5, "samstag": 6, "sonntag": 0,
 	"lundi": 1, "mardi": 2, "mercredi": 3, "jeudi": 4, "vendredi": 5, "samedi": 6, "dimanche": 0, "lunes": 1, "martes": 2,
 	"miércoles": 3, "jueves": 4, "viernes": 5, "sábado": 6, "domingo": 0}
 
-// Relative reads the dates that a query names from now: yesterday, last Monday, three days ago, last week, vor zwei
-// Monaten, il y a deux ans, el año pasado. It also gives the words that count days or longer, such as three, days and
-// ago: they say nothing else.
+// Relative returns the dates that a query names relative to now: yesterday, last Monday, three days ago, last week, vor
+// zwei Monaten, il y a deux ans, el año pasado. It also returns the words of durations of days or longer, such as
+// three, days and ago, which have no other meaning in the query.
 func Relative(query string, now time.Time) (dates []Date, spans []Span, counting []string) {
 	words := wordsOf(query)
 	word := func(i int) string {
@@ -80,7 +80,7 @@ func Relative(query string, now time.Time) (dates []Date, spans []Span, counting
 		}
 		if d, ok := weekdays[w]; ok {
 			if by, shifted := shifts[word(i-1)]; shifted || word(i-1) == "on" || word(i-1) == "am" {
-				back := (int(now.Weekday()) - int(d) + 7) % 7 // the last such day, today included
+				back := (int(now.Weekday()) - int(d) + 7) % 7 // the last such day, including today
 				if back == 0 && by < 0 {
 					back = 7
 				}
@@ -119,7 +119,7 @@ func Relative(query string, now time.Time) (dates []Date, spans []Span, counting
 	return dates, spans, counting
 }
 
-// shiftsMorning tells whether a German "morgen" behind a word means the morning.
+// shiftsMorning reports whether a German "morgen" after a word means the morning.
 func shiftsMorning(before string) bool {
 	return before == "am" || before == "guten" || before == "jeden" || strings.HasPrefix(before, "heute")
 }

@@ -2,30 +2,30 @@ package rank
 
 import "math"
 
-// Candidate is a place that may hold a hit: that of a document with a word of the query, or one next to it.
+// Candidate is a place that may have a hit: that of a document with a word of the query, or one next to it.
 type Candidate struct {
 	Place
 	Score   float64
-	own     int32            // an index of Ranking.docs; -1: the document holds no word of the query
-	near    [2 * reach]int32 // indexes of the documents two and one before, one and two behind; -1: none with a word
-	session int32            // an index of Ranking.sessions; -1: none
+	own     int32            // an index of Ranking.docs; -1 if the document contains no word of the query
+	near    [2 * reach]int32 // indexes of the documents at distances -2, -1, 1 and 2; -1 for those without a word
+	session int32            // an index of Ranking.sessions; -1 if none
 	lowered float64          // by Ranking.spread
 
-	// What the document itself says. Until it is known the score is the highest that is possible.
+	// The properties of the document itself. Until they are known, the score is an upper bound.
 	known bool
 	len   uint32
 	day   uint16
 	attrs Attrs
 
-	// Bit i of follow is set if the words of Ranking.pairs[i] follow each other in the document. Until that is known, the
-	// score counts every pair of which the document holds both words.
+	// Bit i of follow is set if the words of Ranking.pairs[i] are adjacent in the document. Until that is known, the score
+	// counts every pair whose words the document contains.
 	ordered bool
 	follow  uint64
 }
 
 var nobody = [2 * reach]int32{-1, -1, -1, -1}
 
-// add scores a candidate and takes it up unless the filter leaves it out for sure.
+// add scores a candidate and adds it unless the filter certainly rejects it.
 func (r *Ranking) add(c Candidate) {
 	if r.bars(c.Place) {
 		return
@@ -45,7 +45,7 @@ func (c *Candidate) know(length uint32, day uint16, attrs Attrs) {
 	c.known, c.len, c.day, c.attrs = true, length, day, attrs
 }
 
-// score sums up the parts of a candidate's score.
+// score adds up the parts of a candidate's score.
 func (r *Ranking) score(c *Candidate) {
 	near, own, words := r.nearWeights(c), 0.0, 0.0
 	for w := range r.Words {
@@ -63,13 +63,13 @@ func (r *Ranking) score(c *Candidate) {
 	c.Score = math.Round(score*1e8) / 1e8
 }
 
-// relevant is what part of a weight counts for a text that words have that share of the score for. A text that says
-// little of what is asked does not come up for who says it.
+// relevant returns the part of a weight that counts for a text with the given word score. A text with little of what is
+// asked is not found only because of its speaker.
 func (r *Ranking) relevant(words float64) float64 { return min(words/r.Weights.Relevant, 1) }
 
 func (r *Ranking) saturated(n float64) float64 { return n / (n + r.Weights.Saturation) }
 
-// nearWeights says what the words of the documents around a candidate count.
+// nearWeights returns the weights of the words of the documents around a candidate.
 func (r *Ranking) nearWeights(c *Candidate) (out [2 * reach]float64) {
 	if c.near == nobody {
 		return out
@@ -96,10 +96,10 @@ func (r *Ranking) beside(c *Candidate, weights *[2 * reach]float64, word int) (n
 	return n
 }
 
-// session is what the rest of a candidate's session adds.
+// session returns what the rest of a candidate's session adds.
 func (r *Ranking) session(c *Candidate) float64 { return r.Weights.Session * r.sessionShare(c) }
 
-// sessionShare is the score by words of the rest of a candidate's session, as if it were one text.
+// sessionShare returns the word score of the rest of a candidate's session, as if it were one text.
 func (r *Ranking) sessionShare(c *Candidate) (score float64) {
 	if c.session < 0 {
 		return 0
@@ -148,7 +148,7 @@ func (r *Ranking) length(c *Candidate) float64 {
 	return r.Weights.Length * fullness[min(c.len, fullLength)]
 }
 
-// fullness is the logarithm of the length of a text, by its length.
+// fullness is the logarithm of a text's length, indexed by the length.
 var fullness = func() (out [fullLength + 1]float64) {
 	for n := range out {
 		out[n] = math.Log(float64(n + 1))
@@ -170,7 +170,7 @@ func (r *Ranking) essay(c *Candidate) float64 {
 	return 0
 }
 
-// importance is that of a memory: messages have none.
+// importance returns the part for a memory's importance. Messages have none.
 func (r *Ranking) importance(c *Candidate) float64 {
 	if !c.known {
 		return r.Weights.Important / 2
@@ -185,15 +185,15 @@ func (r *Ranking) importanceOf(a Attrs) float64 {
 	return r.Weights.Important * (a.importance() - .5)
 }
 
-// Why lists the parts of a score, which add up to it. Terms are the words that the document itself holds; Neighbours is
-// what the documents next to it add.
+// Why lists the parts of a score, which add up to it. Terms are the words that the document itself contains. Neighbours
+// is what the documents next to it add.
 type Why struct {
 	Terms                                                                         []TermShare
 	Neighbours, Session, Date, When, Speaker, Length, Question, Essay, Importance float64
 	Adjacent                                                                      float64
 	User, Spread                                                                  float64 // see Breadth
 	Newer                                                                         float64 // see Best
-	Vector                                                                        float64 // of engine/memory/index
+	Vector                                                                        float64 // set by package index
 }
 
 // TermShare is one word's part of a score.
@@ -226,8 +226,8 @@ func (r *Ranking) Why(c *Candidate) Why {
 	return y
 }
 
-// before tells whether a candidate comes before another: the better, of two with equal scores the newer, then that at
-// the later place.
+// before reports whether a candidate comes before another: the better one, of equal scores the newer one, then the one
+// at the later place.
 func (c *Candidate) before(d *Candidate) bool {
 	if c.Score != d.Score {
 		return c.Score > d.Score

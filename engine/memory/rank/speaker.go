@@ -8,15 +8,16 @@ import (
 // SpeakerMark begins the terms of the words of a speaker's name. No word begins with it.
 const SpeakerMark = "@"
 
-// StopMark begins the terms of stop words, which count only for queries of nothing else. No word begins with it.
+// StopMark begins the terms of stop words, which count only in queries that have no other words. No word begins with
+// it.
 const StopMark = "~"
 
 func isStop(term string) bool { return strings.HasPrefix(term, StopMark) }
 
-// BackwardsMark begins the terms of long words spelled backwards, by which compounds are found by their end.
+// BackwardsMark begins the terms of long words spelled backwards, by which compounds are found by their ending.
 const BackwardsMark = "<"
 
-// Spelled is a term as it is read.
+// Spelled returns a term as it is read.
 func Spelled(term string) string {
 	back, found := strings.CutPrefix(term, BackwardsMark)
 	if !found {
@@ -27,11 +28,11 @@ func Spelled(term string) string {
 	return string(letters)
 }
 
-// maxSpeakerWords bounds the words of a name that find what its bearer said.
+// maxSpeakerWords limits the words of a name by which what its bearer said is found.
 const maxSpeakerWords = 4
 
-// SpeakerTerms are the terms of the words of a speaker's name. Whatever the speaker says has them, so that it is found by
-// the name.
+// SpeakerTerms returns the terms of the words of a speaker's name. All texts of the speaker have them, so that they are
+// found by the name.
 func SpeakerTerms(name string) (terms []string) {
 	words := wordsOf(name)
 	slices.Sort(words)
@@ -42,16 +43,16 @@ func SpeakerTerms(name string) (terms []string) {
 	return terms
 }
 
-// SpeakerTerm is the term of those whose name holds a word of a query.
+// SpeakerTerm returns the term of speakers whose name contains a word of a query.
 func SpeakerTerm(word string) string { return SpeakerMark + strings.TrimSuffix(word, "'s") }
 
-// IsSpeaker tells whether a term stands for a speaker's name.
+// IsSpeaker reports whether a term stands for a speaker's name.
 func IsSpeaker(term string) bool { return strings.HasPrefix(term, SpeakerMark) }
 
-// Speakers is a set of speakers, by the hashes that postings have of them.
+// Speakers is a set of speakers, by their hashes in postings.
 type Speakers uint64
 
-// Add takes up the speaker of a document with a posting.
+// Add adds the speaker of a posting's document.
 func (s *Speakers) Add(p *Posting) {
 	if n := p.Attrs.speaker(); n > 0 {
 		*s |= 1 << n
@@ -60,7 +61,7 @@ func (s *Speakers) Add(p *Posting) {
 
 func (s Speakers) has(a Attrs) bool { return a.speaker() > 0 && s>>a.speaker()&1 == 1 }
 
-// speakerOf hashes a name to six bits, which are 0 for no name.
+// speakerOf hashes a name to six bits, which are 0 only for no name.
 func speakerOf(name string) byte {
 	words := strings.Join(wordsOf(name), " ")
 	if words == "" {

@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Style is what ranking wants to know of a text beside its terms.
+// Style is what ranking needs of a text besides its terms.
 type Style struct {
 	Asks  bool   // it ends with a question
 	Timed bool   // it names a time: a date, a day of the week, how long ago
-	Said  uint64 // a hash of what it says word for word: case, articles and punctuation but a question mark do not count
+	Said  uint64 // a hash of its words, without case, articles and punctuation other than a question mark
 }
 
-// articles are words that a text may have or not and say the same.
+// articles are words that do not change what a text says.
 var articles = wordSet("the a an")
 
-// StyleOf reads a text's style.
+// StyleOf returns a text's style.
 func StyleOf(text string) Style {
 	s := Style{Asks: endsAsking(text)}
 	h, words := fnv.New64a(), 0
@@ -40,7 +40,7 @@ func StyleOf(text string) Style {
 	return s
 }
 
-// endsAsking tells whether a question mark stands behind the last letter or digit of a text.
+// endsAsking reports whether there is a question mark after the last letter or digit of a text.
 func endsAsking(text string) bool {
 	for len(text) > 0 {
 		r, size := utf8.DecodeLastRuneInString(text)
@@ -55,8 +55,8 @@ func endsAsking(text string) bool {
 	return false
 }
 
-// timeWords are words that name a time, or how long something took, in English, German, French, Spanish, Italian,
-// Portuguese and Dutch, beside the names of months.
+// timeWords are words that name a time or a duration in English, German, French, Spanish, Italian, Portuguese and
+// Dutch, in addition to the names of months.
 var timeWords = wordSet(`yesterday today tonight tomorrow ago week weeks weekend month months year years decade day days
 	hour hours minute minutes monday tuesday wednesday thursday friday saturday sunday morning afternoon evening
 	spring summer autumn winter birthday anniversary since until
@@ -80,29 +80,30 @@ func wordSet(words string) map[string]bool {
 	return out
 }
 
-// endsWord tells whether a character is part of no word. Emoji, currencies and what tells C++ from C are.
+// endsWord reports whether a character is not part of a word. Emoji, currencies and the symbols in names such as C++
+// are.
 func endsWord(r rune) bool {
-	if 'a' <= r && r <= 'z' { // the usual character
+	if 'a' <= r && r <= 'z' { // the usual case
 		return false
 	}
 	return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.So, unicode.Sc) && !strings.ContainsRune("'+#%", r)
 }
 
-// wordsOf cuts a text into words of letters and digits, in lower case.
+// wordsOf splits a text into words of letters and digits, in lower case.
 func wordsOf(text string) []string { return strings.FieldsFunc(strings.ToLower(text), endsWord) }
 
-// namesTime tells whether a word names a time.
+// namesTime reports whether a word names a time.
 func namesTime(word string) bool {
 	return timeWords[word] || yearNumber(word) != 0 || monthOf(word) != 0 && !slices.Contains(ambiguous, word)
 }
 
-// asksWhen are beginnings of questions for a time, in the languages of timeWords.
+// asksWhen are beginnings of questions about a time, in the languages of timeWords.
 var asksWhen = []string{"when", "how long", "what time", "what date", "what day", "what year", "what month", "which year",
 	"which month", "which day", "wann", "wie lange", "seit wann", "um wie viel uhr", "quand", "combien de temps",
 	"depuis quand", "cuándo", "cuando", "cuánto tiempo", "quando", "quanto tempo", "da quanto", "wanneer", "hoe lang",
 	"hoelang", "sinds wanneer"}
 
-// AsksWhen tells whether a query asks when something was, or how long it took.
+// AsksWhen reports whether a query asks when something was, or how long it took.
 func AsksWhen(query string) bool {
 	words := " " + strings.Join(wordsOf(query), " ") + " "
 	for _, ask := range asksWhen {

@@ -2,7 +2,7 @@ package rank
 
 import "testing"
 
-// Texts that differ in case, punctuation, spaces and articles alone say the same; a question and a statement do not.
+// Texts that differ only in case, punctuation, spaces and articles say the same. A question and a statement do not.
 func TestStyleOf(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

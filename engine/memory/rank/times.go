@@ -12,8 +12,8 @@ type Times struct {
 	Spans []Span
 }
 
-// TimesOf reads the days that a query names, and gives the words that are left: without those that name the days, and
-// without those that only ask what happened.
+// TimesOf returns the days that a query names, and the remaining words: without those that name the days, and without
+// those that only ask what happened.
 func TimesOf(query string, now time.Time) (t Times, rest string) {
 	dates, spans, counting := Relative(query, now)
 	t = Times{append(Dates(query), dates...), spans}
@@ -35,7 +35,7 @@ var asksWhatHappened = wordSet(`happen happens happened happening go goes going 
 	faire fait faites fais parler parlé parlons passé passer
 	pasar pasó pasado hacer hice hizo hicimos hablar hablé hablamos`)
 
-// namesDay tells whether a word is one of those that name days.
+// namesDay reports whether a word is one of those that name days.
 func namesDay(w string) bool {
 	_, day := relativeDays[w]
 	_, weekday := weekdays[w]
@@ -46,13 +46,13 @@ func namesDay(w string) bool {
 		w == "ago" || w == "vor" || w == "hace" || isNumericDate(w)
 }
 
-// isNumericDate tells whether a word has nothing but digits, as the parts of a date in digits.
+// isNumericDate reports whether a word consists of digits, like the parts of a date in digits.
 func isNumericDate(w string) bool {
 	return strings.IndexFunc(w, func(r rune) bool { return r < '0' || r > '9' }) < 0 && number(w, 4) >= 0 && len(w) <= 4
 }
 
-// Days gives the days that are named as spans that do not overlap, the latest first. A day or a month without a year is
-// the latest such one that is not after now.
+// Days returns the named days as spans that do not overlap, latest first. A day or a month without a year is the latest
+// one that is not after now.
 func (t Times) Days(now time.Time) (out []Span) {
 	for _, d := range t.Dates {
 		if s, ok := d.span(now.UTC()); ok {
@@ -72,7 +72,7 @@ func (t Times) Days(now time.Time) (out []Span) {
 	return merged
 }
 
-// span is the days that a date means.
+// span returns the days that a date means.
 func (d Date) span(now time.Time) (Span, bool) {
 	from := func(year int) time.Time { return time.Date(year, max(d.Month, 1), max(d.Day, 1), 0, 0, 0, 0, time.UTC) }
 	begin := from(d.Year)
@@ -94,13 +94,13 @@ func (d Date) span(now time.Time) (Span, bool) {
 	return Span{dayOf(begin), dayOf(end)}, true
 }
 
-// Bounds are the first and the last moment of a span.
+// Bounds returns the first and the last moment of a span.
 func (s Span) Bounds() (first, last time.Time) {
 	first = time.Unix(int64(s.From)*86400, 0).UTC()
 	return first, time.Unix((int64(s.To)+1)*86400, 0).UTC().Add(-time.Nanosecond)
 }
 
-// Share is what the part Date of a score is for something of a time.
+// Share returns the part Date of the score of something at a time.
 func (t Times) Share(at time.Time) float64 {
 	r := Ranking{Request: Request{Dates: t.Dates, Spans: t.Spans, Weights: Default}}
 	return r.date(&Candidate{known: true, day: dayOf(at)})

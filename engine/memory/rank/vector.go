@@ -1,10 +1,10 @@
 package rank
 
-// This part of the package keeps embeddings small, compares them, and says what nearness is worth in a score.
+// This file quantises and compares embeddings, and computes how much nearness adds to a score.
 //
-// An embedding is stored twice: as one bit for each dimension, its sign, which a first pass over all documents reads;
-// and as one signed byte for each dimension, with which the best of that pass are compared. Both are compared by the
-// angle alone, so the length of a vector and the scale of its bytes do not matter.
+// An embedding is stored twice: as one bit for each dimension, its sign, which a first pass reads for all documents;
+// and as one signed byte for each dimension, with which the best of that pass are compared. Both compare only the
+// angle, so the length of a vector and the scale of its bytes do not matter.
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// MaxDimensions bounds a vector.
+// MaxDimensions limits the dimensions of a vector.
 const MaxDimensions = 8192
 
 var (
@@ -30,7 +30,7 @@ type Quantised struct {
 	Bytes []byte // each dimension as an int8, the largest being 127 or −127
 }
 
-// Quantise makes a vector small: each dimension is a share of the largest one, in steps of 1/127.
+// Quantise quantises a vector: each dimension is stored relative to the largest one, in steps of 1/127.
 func Quantise(v []float32) (q Quantised, err error) {
 	if len(v) == 0 || len(v) > MaxDimensions {
 		return q, errDimensions
@@ -54,8 +54,8 @@ func Quantise(v []float32) (q Quantised, err error) {
 	return q, nil
 }
 
-// Agrees tells whether the bits, of which there are enough, are the signs of the bytes. Of a dimension that is too
-// small for its byte the bit may be either.
+// Agrees reports whether the bits, of which there are enough, are the signs of the bytes. If a byte is 0, its bit may
+// be either.
 func (q Quantised) Agrees() bool {
 	for i, x := range q.Bytes {
 		if x != 0 && (int8(x) > 0) != (q.Bits[i/8]>>(i%8)&1 == 1) {
@@ -65,16 +65,16 @@ func (q Quantised) Agrees() bool {
 	return true
 }
 
-// Model is the tag of a model with its number of dimensions, 0 being the model's own.
+// Model is the tag of a model with its number of dimensions, where 0 means the model's default.
 type Model [8]byte
 
-// ModelOf makes a model's tag of its name.
+// ModelOf returns the tag for a model's name.
 func ModelOf(name string, dimensions int) Model {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(name+"\x00"), uint32(dimensions)))
 	return Model(sum[:8])
 }
 
-// Of gives what stands behind the model's tag; nil where the tag is another one, or nothing stands behind it.
+// Of returns what follows the model's tag, or nil if the tag is another one or nothing follows it.
 func (m Model) Of(tagged []byte) []byte {
 	if len(tagged) <= len(m) || Model(tagged) != m {
 		return nil
@@ -82,10 +82,10 @@ func (m Model) Of(tagged []byte) []byte {
 	return tagged[len(m):]
 }
 
-// BitBytes is how many bytes hold the bits of so many dimensions.
+// BitBytes returns the number of bytes for the bits of so many dimensions.
 func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
 
-// Hamming is in how many bits two equally long rows of bits differ.
+// Hamming returns the number of bits in which two equally long bit vectors differ.
 func Hamming(a, b []byte) (n int) {
 	b = b[:len(a)]
 	for i := range a {
@@ -94,8 +94,8 @@ func Hamming(a, b []byte) (n int) {
 	return n
 }
 
-// Cosine is the cosine of the angle between two quantised vectors of the same dimensions, from −1 to 1; 0 where one of
-// them has no length.
+// Cosine returns the cosine of the angle between two quantised vectors of the same dimensions, from −1 to 1, or 0 if
+// one of them is zero.
 func Cosine(a, b []byte) float64 {
 	aa, bb := dot(a, a), dot(b, b)
 	if aa == 0 || bb == 0 {
@@ -104,14 +104,14 @@ func Cosine(a, b []byte) float64 {
 	return float64(dot(a, b)) / math.Sqrt(float64(aa)*float64(bb))
 }
 
-// Part is a quantised vector with its weight in a sum. One without bytes counts for nothing.
+// Part is a quantised vector with its weight in a sum. One without bytes is ignored.
 type Part struct {
 	Bytes  []byte
 	Weight float64
 }
 
-// CosineOfSum is the cosine of the angle between a quantised vector and a weighted sum of others, each brought to
-// length 1 first, because quantised vectors differ in scale.
+// CosineOfSum returns the cosine of the angle between a quantised vector and a weighted sum of others, each normalised
+// first, because quantised vectors differ in scale.
 func CosineOfSum(a []byte, parts ...Part) float64 {
 	sum := make([]float64, len(a))
 	for _, p := range parts {
@@ -132,23 +132,23 @@ func CosineOfSum(a []byte, parts ...Part) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// What stands around a message says what it is about: it is as near as its own vector and, by more, the sum of its own
-// and its neighbours' vectors are. These shares found most.
+// The messages around a message show what it is about. So its nearness is the weighted mean of that of its own vector
+// and, with more weight, of the sum of its own and its neighbours' vectors. These weights found the most.
 const (
 	contextShare  = .7 // the rest is the own vector's
 	contextBefore = .5
 	contextBehind = .3
 )
 
-// Among is how near to a quantised vector one is that stands between two others, from −1 to 1. A neighbour without bytes
-// counts for nothing.
+// Among returns the nearness, from −1 to 1, of a vector between two others to a quantised vector. A neighbour without
+// bytes is ignored.
 func Among(a, own, before, behind []byte) float64 {
 	alone := Cosine(own, a)
 	among := CosineOfSum(a, Part{own, 1}, Part{before, contextBefore}, Part{behind, contextBehind})
 	return alone + contextShare*(among-alone)
 }
 
-// dot is the scalar product of two quantised vectors of the same dimensions.
+// dot returns the scalar product of two quantised vectors of the same dimensions.
 func dot(a, b []byte) (sum int64) {
 	b = b[:len(a)]
 	for i := range a {
@@ -157,22 +157,22 @@ func dot(a, b []byte) (sum int64) {
 	return sum
 }
 
-// Near is something at a distance; less is nearer.
+// Near is an item with its distance. Less is nearer.
 type Near[T any] struct {
 	What     T
 	Distance int
 }
 
-// Nearest keeps the k nearest of what is added to it. Of equally near ones those count that came first.
+// Nearest keeps the k nearest of the items added to it. Of equally near ones it keeps those that came first.
 type Nearest[T any] struct {
 	k    int
 	kept []Near[T]
 }
 
-// NewNearest keeps the k nearest.
+// NewNearest returns a Nearest that keeps the k nearest.
 func NewNearest[T any](k int) *Nearest[T] { return &Nearest[T]{k: k} }
 
-// Add offers one more.
+// Add adds an item.
 func (n *Nearest[T]) Add(what T, distance int) {
 	if n.kept = append(n.kept, Near[T]{what, distance}); len(n.kept) >= 4*n.k+64 {
 		n.cut()
@@ -184,18 +184,18 @@ func (n *Nearest[T]) cut() {
 	n.kept = n.kept[:min(len(n.kept), n.k)]
 }
 
-// All are those kept, nearest first.
+// All returns the items kept, nearest first.
 func (n *Nearest[T]) All() []Near[T] {
 	n.cut()
 	return n.kept
 }
 
-// Weight is what the nearest document gets beside a text that words fit best, which has 1.
+// Weight is what the nearest document gets, relative to the text that matches the words best, which has 1.
 const Weight = .4
 
-// Share is what a cosine adds to a score: Weight times the best score by words for the highest cosine of those compared,
-// nothing for the lowest, and evenly between them. Where all are equal, each adds the whole. Normalised scores are summed,
-// because ranks alone let a weak list push aside a strong one.
+// Share returns what a cosine adds to a score: Weight times the best word score for the highest cosine of those
+// compared, nothing for the lowest, and linearly in between. If all are equal, each adds the whole. Normalised scores
+// are added, because with ranks a weak list would displace a strong one.
 func Share(cosine, low, high, best float64) float64 {
 	if high > low {
 		best *= (cosine - low) / (high - low)

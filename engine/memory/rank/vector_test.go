@@ -26,7 +26,7 @@ func exact(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// Bytes keep the cosine to three hundredths, whatever the lengths are, and bits say the signs.
+// Bytes keep the cosine to within 0.03, whatever the lengths are, and bits are the signs.
 func TestQuantisedVectorsKeepTheirAngle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -58,7 +58,7 @@ func TestQuantisedVectorsKeepTheirAngle(t *testing.T) {
 	}
 }
 
-// A sum's cosine is that of the vectors as they were, each of length 1, times its weight; what has no bytes adds nothing.
+// The cosine of a sum is that of the original vectors, each normalised and weighted. What has no bytes adds nothing.
 func TestCosineOfSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -105,7 +105,7 @@ func TestWhatIsNoVector(t *testing.T) {
 	}
 }
 
-// The nearest are those of a whole sort.
+// The nearest are those of a full sort.
 func TestNearestEqualsASort(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {

@@ -2,26 +2,26 @@ package rank
 
 // Weights are the weights of the parts of a score. docs/RECALL.md says what each of them gains.
 type Weights struct {
-	Saturation    float64 // BM25's k1: how soon more of the same word stops to count
+	Saturation    float64 // BM25's k1: how soon further occurrences of a word stop counting
 	Normalisation float64 // BM25's b: how much the length of a document matters
 
-	// What an occurrence of a word counts in the document before, in one before that asks something, in the one
-	// behind, and in those one further. All of it falls with the text's own length: a text of NearLength terms gets
-	// half, because it says itself what it is about.
+	// The weight of an occurrence of a word in the document before, in a question before, in the document after, and in
+	// those one further. All are reduced by the text's own length: a text of NearLength terms gets half, because it says
+	// itself what it is about.
 	Before, Asked, Behind, Second float64
 	NearLength                    float64
 
 	Session   float64 // the rest of the session, as if it were one text
 	Date      float64 // a month that the query names
-	When      float64 // a text that names a time, where the query asks for one
-	Speaker   float64 // a text by somebody whom the query names
-	Relevant  float64 // the share of the query's words from which on When and Speaker count in full; less below it
-	Length    float64 // a text's length, by the logarithm and at most fullLength: short ones say little
-	Question  float64 // a short text that asks loses, because answers are looked for
-	Essay     float64 // a long text of an assistant loses: it mentions everything
+	When      float64 // a text that names a time, if the query asks for one
+	Speaker   float64 // a text by a speaker whom the query names
+	Relevant  float64 // the share of the query's words from which When and Speaker count fully; below it they count less
+	Length    float64 // a text's length, by its logarithm up to fullLength: short ones say little
+	Question  float64 // subtracted from a short question, because answers are wanted
+	Essay     float64 // subtracted from a long text of an assistant: it mentions everything
 	Important float64 // importance above or below the middle
-	Typo      float64 // the part of a word's share that a guess at it has
-	Adjacent  float64 // two words of the query that follow each other in the text as they do in the query
+	Typo      float64 // the part of a word's share that a guess at it gets
+	Adjacent  float64 // two words of the query that are adjacent in the text as in the query
 }
 
 // Lengths at which weights begin and end, in terms.

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// talkIndex is a talk as documents and postings in memory, so that it can be ranked with any weights.
+// talkIndex is a conversation as documents and postings in memory, so that it can be ranked with any weights.
 type talkIndex struct {
 	buffer   rank.Buffer
 	docs     map[rank.Place]*rank.Document
@@ -114,8 +114,8 @@ func measure(t *testing.T, talks []benchtest.Talk, indexes []*talkIndex, w rank.
 
 const breadthRule = "breadth"
 
-// What each rule is worth: the table of docs/RECALL.md, printed with each rule taken away in turn. All is ranked in
-// memory; what the rules find together is what the gate wants of a store.
+// Measures what each rule gains: it prints the table of docs/RECALL.md, leaving out each rule in turn. Everything is
+// ranked in memory. The rules together must find what the gate requires of a store.
 func TestCampaignRecallAblations(t *testing.T) {
 	locomo, beam := benchtest.ReadLocomo(t), benchtest.ReadBeam(t)
 	var silent, named, beams []*talkIndex
@@ -128,7 +128,7 @@ func TestCampaignRecallAblations(t *testing.T) {
 	t.Log("| without | LoCoMo, no names | LoCoMo | multi-hop | adversarial | BEAM |")
 	rules := []struct {
 		name string
-		take func(w *rank.Weights) // nil: nothing of a score
+		take func(w *rank.Weights) // leaves out part of the weights; nil for none
 	}{
 		{"nothing: all rules", func(*rank.Weights) {}},
 		{breadthRule, nil},

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// Messages of background sessions are found only where they are asked for, by words and as the most recent, indexed or
-// not, and a hit says that it is one. However many there are, they keep no message of a chat out of an answer.
+// Messages of background sessions are found only on request, by words and as the most recent, indexed or not, and a hit
+// says that it is one. However many there are, they displace no message of a chat.
 func TestBackgroundSessionsAreNotRecalled(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 8 {

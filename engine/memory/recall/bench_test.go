@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// benchWords makes texts of words as unevenly frequent as those of a language.
+// benchWords makes texts of words with a frequency distribution like that of a language.
 type benchWords struct {
 	r    *rand.Rand
 	zipf *rand.Zipf
@@ -39,7 +39,7 @@ func word(rank uint64) string {
 	return b.String()
 }
 
-// text has about 200 characters.
+// text returns about 200 characters.
 func (w *benchWords) text() string {
 	var b strings.Builder
 	for b.Len() < 200 {
@@ -49,7 +49,7 @@ func (w *benchWords) text() string {
 	return b.String()
 }
 
-// query has two to four words: of any frequency, or only such as are not among the thousand most frequent.
+// query returns two to four words: of any frequency, or only words that are not among the thousand most frequent.
 func (w *benchWords) query(rare bool) string {
 	var words []string
 	for len(words) < 2+w.r.IntN(3) {
@@ -60,8 +60,8 @@ func (w *benchWords) query(rare bool) string {
 	return strings.Join(words, " ")
 }
 
-// BenchmarkRecall measures, in a tenant with 100,000 memories of 200 characters, a query of two to four words for the
-// five best, against reading five memories by their keys.
+// BenchmarkRecall measures a query of two to four words for the five best of 100,000 memories of 200 characters in one
+// tenant, compared with reading five memories by their keys.
 func BenchmarkRecall(b *testing.B) {
 	const memories = 100_000
 	k := enginetest.Open(b, enginetest.OpenBadger(b, b.TempDir()))
@@ -88,7 +88,7 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// BenchmarkRecallAmongTenants is the same in one of a thousand tenants with 100 memories each.
+// BenchmarkRecallAmongTenants measures the same in one of a thousand tenants with 100 memories each.
 func BenchmarkRecallAmongTenants(b *testing.B) {
 	const tenants, memories = 1000, 100
 	counted := &readsOf{Store: enginetest.OpenBadger(b, b.TempDir())}
@@ -116,7 +116,7 @@ func BenchmarkRecallAmongTenants(b *testing.B) {
 	}
 }
 
-// heapInUse is what the process holds of its heap once what nobody needs is gone, in MB.
+// heapInUse returns the heap in use after a garbage collection, in MB.
 func heapInUse() float64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -145,7 +145,7 @@ func againstReading(b *testing.B, k *enginetest.Kit, c ident.Caller, memories in
 	b.ReportMetric(m.Ratio, "x-read")
 }
 
-// keep stores memories of a caller's, by several writers.
+// keep stores memories of a caller, with several writers.
 func keep(b *testing.B, k *enginetest.Kit, c ident.Caller, n int) {
 	b.Helper()
 	start := time.Now()

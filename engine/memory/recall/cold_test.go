@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// reopened is a store in a folder that can be closed and opened again under the engine that uses it.
+// reopened is a store in a folder that can be closed and reopened while an engine uses it.
 type reopened struct {
 	store.Store
 	dir string
@@ -27,7 +27,7 @@ func (r *reopened) open(b *testing.B, drop bool) {
 			b.Fatal(err)
 		}
 	}
-	if drop { // Before it is opened, because what is mapped cannot be dropped any more.
+	if drop { // This must happen before opening, because mapped pages cannot be dropped.
 		if err := benchtest.DropFiles(r.dir); err != nil {
 			b.Skip(err)
 		}
@@ -40,9 +40,9 @@ func (r *reopened) open(b *testing.B, drop bool) {
 	}
 }
 
-// BenchmarkRecallCold measures the first query after the store was opened, for the five best of 100,000 memories of one
-// tenant, and of the 100 of one of a thousand tenants, against a first reading of five memories by their keys: once with
-// what the kernel kept of the files, and once without. All memories are in blocks.
+// BenchmarkRecallCold measures the first query after the store is opened, for the five best of 100,000 memories of one
+// tenant, and of the 100 of one of a thousand tenants, compared with a first read of five memories by their keys: once
+// with the kernel's page cache, and once without. All memories are in blocks.
 func BenchmarkRecallCold(b *testing.B) {
 	for _, shape := range []struct {
 		name              string
@@ -74,7 +74,7 @@ func BenchmarkRecallCold(b *testing.B) {
 
 func againstReadingCold(b *testing.B, k *enginetest.Kit, s *reopened, callers []ident.Caller, memories int, drop bool) {
 	words := newBenchWords(99)
-	// cold is how long work takes after the store was opened, and the KB that it has read from the disk.
+	// cold returns how long work takes after the store is opened, and how many KB it reads from the disk.
 	cold := func(work func()) (µs, kb float64) {
 		s.open(b, drop)
 		before, err := benchtest.DiskRead()
@@ -102,7 +102,7 @@ func againstReadingCold(b *testing.B, k *enginetest.Kit, s *reopened, callers []
 		}
 		f, fKB := cold(find)
 		start := time.Now()
-		find() // other words, which share blocks of the store's files with the first
+		find() // other words, which share blocks of the store's files with the first ones
 		again = append(again, time.Since(start).Seconds()*1e6)
 		r, rKB := cold(func() {
 			for range 5 {

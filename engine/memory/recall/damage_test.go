@@ -19,7 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// Damaged jobs of the index hold up no other, and what they were for is done.
+// Damaged jobs of the index do not block others, and their work is done.
 func TestDamagedMarksAreMadeAnew(t *testing.T) {
 	for _, prefix := range []string{"j\x00u", "j\x00b", "h\x00"} {
 		k := enginetest.Open(t, memstore.New())
@@ -55,7 +55,7 @@ func TestDamagedMarksAreMadeAnew(t *testing.T) {
 	}
 }
 
-// The index of a build that packed it otherwise is built again, whichever request comes upon it first.
+// An index of an older build with another encoding is rebuilt, whichever request finds it first.
 func TestAnIndexOfAnEarlierBuild(t *testing.T) {
 	for name, first := range map[string]func(k *enginetest.Kit){
 		"a query":      func(k *enginetest.Kit) { k.Search(recall.Query{Query: "tandem"}) },
@@ -99,7 +99,7 @@ func TestAnIndexOfAnEarlierBuild(t *testing.T) {
 	}
 }
 
-// An index that was made by other rules is built again, though nobody asks for anything.
+// An index made by other rules is rebuilt even without a request.
 func TestAnIndexOfOtherRules(t *testing.T) {
 	k := enginetest.Open(t, memstore.New())
 	for i := range 90 {
@@ -128,7 +128,7 @@ func TestAnIndexOfOtherRules(t *testing.T) {
 	k.Sound()
 }
 
-// Words of a memory count for nothing once it is forgotten, though their postings go later.
+// Words of a memory no longer count once it is forgotten, though their postings are removed later.
 func TestForgottenWordsScoreNothing(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Key: "near", Content: "innocent words", SessionID: "s", Category: "conversation"})
@@ -148,14 +148,14 @@ func TestForgottenWordsScoreNothing(t *testing.T) {
 	}
 }
 
-// A viewer learns nothing of another delegation's words, though a posting has but a hash of its delegation, and both of
-// these have the same.
+// A viewer learns nothing about the words of another delegation, even though a posting has only a hash of its
+// delegation and both have the same hash.
 func TestViewersWithTheSameHash(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s1", enginetest.User("the public question"),
 		`{"role":"assistant","content":"merger with Acme","delegation_id":"deleg-A"}`)
 	for _, how := range []string{"not indexed", "in blocks"} {
-		for i := range 400 { // 280 has the same
+		for i := range 400 { // 280 has the same hash
 			v := fmt.Sprint("d", i)
 			if got := k.Found(recall.Query{Query: "merger", Scope: "transcript",
 				Viewer: &ident.Viewer{Agent: "x", DelegationID: &v}}); len(got) > 0 {
@@ -178,7 +178,7 @@ func TestViewersWithTheSameHash(t *testing.T) {
 	enginetest.WantKind(t, err, fault.Invalid)
 }
 
-// What the other half of the question knows is answered where the session is gone.
+// If the session is gone, the other half of the question is still answered.
 func TestMemoriesOutliveTheirSession(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Key: "m", Content: "piano tuning", SessionID: "gone", Category: "conversation"})
@@ -192,7 +192,7 @@ func TestMemoriesOutliveTheirSession(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// A query without words shows nothing of damaged memories and passes by damaged entries and heads.
+// A query without words shows nothing of damaged memories and skips damaged entries and heads.
 func TestRecentPassesByDamage(t *testing.T) {
 	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { o.Memories.Count = 100 })
 	for i := range 4 {
@@ -226,7 +226,7 @@ func TestRecentPassesByDamage(t *testing.T) {
 	k.Remember(memory.Spec{Key: "more", Content: "counted anew"})
 }
 
-// One answer stays bearable, and says what it leaves out, however long messages and memories are.
+// The size of a response is limited, and it says what it leaves out, however long messages and memories are.
 func TestRecallBoundsItsAnswer(t *testing.T) {
 	k := enginetest.New(t)
 	long := strings.Repeat("word ", 3<<20/5)
@@ -250,7 +250,7 @@ func TestRecallBoundsItsAnswer(t *testing.T) {
 	}
 }
 
-// A unit of background work that fails for good leaves the others' work to be done, and is reported.
+// A unit of background work that fails permanently does not block the others, and is reported.
 func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 	k := enginetest.Open(t, memstore.New())
 	k.Remember(memory.Spec{Key: "note", Content: "perishable pear", Category: "daily"})
@@ -285,7 +285,7 @@ func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Of a query with more words than count, the rare ones do, wherever they stand.
+// If a query has more words than count, the rare ones count, wherever they are.
 func TestRareWordsOfALongQueryCount(t *testing.T) {
 	k := enginetest.New(t)
 	var query strings.Builder
@@ -304,7 +304,7 @@ func TestRareWordsOfALongQueryCount(t *testing.T) {
 	}
 }
 
-// A query whose caller has gone ends.
+// A query ends when its context is cancelled.
 func TestRecallEndsWithItsCaller(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Content: "words"})

@@ -21,39 +21,39 @@ import (
 // Projects accept as many dimensions as rank can store.
 var _ [rank.MaxDimensions]struct{} = [project.MaxEmbeddingDimensions]struct{}{}
 
-// Bounds of making vectors of documents.
+// Limits of making vectors of documents.
 const (
 	embedTexts   = 32       // in one call
-	embedText    = 8 << 10  // bytes of one text; what is behind them is not embedded
-	embedBytes   = 64 << 10 // of the texts of one call, unless one text has more
-	embedLook    = 64       // documents that one step looks at
-	commitTries  = 5        // of a batch whose documents may change meanwhile
+	embedText    = 8 << 10  // bytes of one text; the rest is not embedded
+	embedBytes   = 64 << 10 // of the texts of one call, unless a single text has more
+	embedLook    = 64       // documents that one step examines
+	commitTries  = 5        // attempts of a batch whose documents may change in the meantime
 	embedTimeout = 10 * time.Second
 )
 
-// embedding is what the room knows of making vectors. All of it can be lost: a look at the index finds it again.
+// embedding is the state of making vectors. All of it may be lost: a scan of the index restores it.
 type embedding struct {
-	embedder Embedder // nil: no vectors are made or asked for
+	embedder Embedder // nil if no vectors are made or requested
 	line     *line
 	health   health
 
 	mu    sync.Mutex
 	walks map[index.Space]*walk
 	other map[index.Space]length
-	used  map[string]tenant.EmbeddingUsage // by queries, and by calls for documents that failed; not written yet
+	used  map[string]tenant.EmbeddingUsage // by queries, and by failed calls for documents; not written yet
 }
 
-// walk is the way through the documents of a space that wait for their vectors. One worker at a time has it.
+// walk is the progress through the documents of a space that wait for their vectors. One worker at a time uses it.
 type walk struct {
-	after    *rank.Place       // Those up to here wait no more, as far as is known.
-	most     int               // texts in the next call: after a failure fewer, so that one text that is refused is found
-	failures int               // that the texts may be the reason of
-	refused  []index.Embedding // that failed alone since the last success: what comes next tells whether by themselves
-	paused   time.Time         // no call before it
+	after    *rank.Place       // The documents up to here no longer wait, as far as is known.
+	most     int               // texts in the next call; reduced after a failure, to find a single text that is refused
+	failures int               // failures that the texts may have caused
+	refused  []index.Embedding // documents that failed as the only text of a call since the last success; the next results tell whether they caused it
+	paused   time.Time         // no call before this time
 }
 
-// stepVectors does one unit of the work of making a tenant's vectors, if there is any: of the first space that has
-// some. Where there is none now, again says when there will be, unless it is the zero time.
+// stepVectors does one unit of the work of making a tenant's vectors, if there is any, for the first space that has
+// some. If there is none now, again says when there will be, unless it is the zero time.
 func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool, again time.Time, err error) {
 	if done, err := svc.writeUsed(ctx, tenantID); done || err != nil {
 		return done, again, err
@@ -78,7 +78,7 @@ func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool
 				done, later, err = svc.embedSpace(ctx, tenantID, it.Value, &setup.Settings, s)
 			}
 			if errors.Is(err, index.ErrBroken) {
-				err = nil // The index's own job meets it as well, and has it built again.
+				err = nil // The index's own job finds this too, and starts a rebuild.
 			}
 			if done || err != nil {
 				return done, again, records.LostRace(err)
@@ -91,7 +91,7 @@ func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool
 	return false, again, nil
 }
 
-// walkOf gives the way through a space, which begins anew where it was not under way.
+// walkOf returns the progress through a space. It starts at the beginning if there is none.
 func (svc *Service) walkOf(s index.Space) *walk {
 	e := &svc.embedding
 	e.mu.Lock()
@@ -102,7 +102,7 @@ func (svc *Service) walkOf(s index.Space) *walk {
 	return e.walks[s]
 }
 
-// walked forgets the way through a space in which nothing waits.
+// walked forgets the progress through a space in which nothing waits.
 func (svc *Service) walked(s index.Space) {
 	e := &svc.embedding
 	e.mu.Lock()
@@ -119,7 +119,7 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	model := rank.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
 	m, done, err := svc.index.Await(ctx, tenantID, s, model, svc.agreed(s, model))
 	if done {
-		svc.walked(s) // Whatever paused it was about another model, or another length.
+		svc.walked(s) // The pause was for another model, or another length.
 	}
 	if m == nil || done || err != nil {
 		return done, again, err
@@ -135,7 +135,7 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	case last != nil:
 		return svc.embedSome(ctx, tenantID, &embedded{project: p, set: set, space: s, made: m, walk: w, last: last,
 			settled: settled}, found)
-	case w.after != nil: // What came since then may lie before it.
+	case w.after != nil: // Documents added since then may be before it.
 		w.after, w.refused = nil, nil
 		return true, again, nil
 	}
@@ -143,8 +143,8 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	return false, again, nil
 }
 
-// textsOf gives the texts of some documents, at most so many, and as many as one call takes. Where that is not all of
-// them, behind is the place of the last that was taken. Those without a text are empty.
+// textsOf returns the texts of some documents, up to the given number and to what one call accepts. If it did not take
+// all documents, behind is the place of the last one taken. Texts that are missing are empty.
 func (svc *Service) textsOf(ctx context.Context, tenantID string, p *project.Record, s index.Space,
 	found []index.Embedding, most int) (
 	some, empty []index.Embedding, texts []string, behind *rank.Place, err error) {
@@ -167,7 +167,7 @@ func (svc *Service) textsOf(ctx context.Context, tenantID string, p *project.Rec
 	return some, empty, texts, nil, nil
 }
 
-// beginning is what of a text is embedded.
+// beginning returns the part of a text that is embedded.
 func beginning(text string) string {
 	if len(text) <= embedText {
 		return text
@@ -175,7 +175,7 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:embedText], "")
 }
 
-// textOf is what a document was made of, behind the name of who said it; "" where that is gone or damaged.
+// textOf returns the source text of a document, after the name of its speaker, or "" if it is gone or damaged.
 func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Record, s index.Space, d *rank.Document) (
 	string, error) {
 	if s.Kind == records.RecallMemories {
@@ -200,19 +200,19 @@ func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Reco
 	return text, nil
 }
 
-// embedded are some documents of a space on their way to vectors.
+// embedded are some documents of a space that are being embedded.
 type embedded struct {
 	project *project.Record
 	set     *project.Settings
 	space   index.Space
 	made    *index.Modelled
 	walk    *walk
-	last    *rank.Place       // of all that were looked at
+	last    *rank.Place       // of all that were examined
 	settled []index.Embedding // that need no vector, or get none
 }
 
-// embedSome makes one call of the provider and commits the vectors with what they cost. After a failure the documents
-// wait, and are found by their words meanwhile.
+// embedSome makes one call of the provider and commits the vectors with their cost. After a failure the documents wait,
+// and are found by their words in the meantime.
 func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded, found []index.Embedding) (
 	done bool, again time.Time, err error) {
 	some, empty, texts, behind, err := svc.textsOf(ctx, tenantID, e.project, e.space, found, e.walk.most)
@@ -239,10 +239,10 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded,
 			if len(texts) > 1 || !failed.ofTexts() {
 				return true, again, nil
 			}
-			// It waits until all others were asked for, and does not keep them from theirs.
+			// It waits until all others were tried, and does not delay theirs.
 			e.walk.refused, some, used = append(e.walk.refused, some...), nil, tenant.EmbeddingUsage{}
 		} else if some == nil {
-			svc.noteUsed(tenantID, used) // The vectors have other dimensions, so all are made anew.
+			svc.noteUsed(tenantID, used) // The vectors have other dimensions, so all are made again.
 			return true, again, nil
 		} else {
 			if len(e.walk.refused) == 1 { // It stays without a vector. Several may have failed for another reason.
@@ -258,12 +258,12 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded,
 	return true, again, nil
 }
 
-// quantised gives documents with their vectors, without those whose vector is none. It gives nothing where vectors have
-// other dimensions than those that the space has, and all of them are to be made anew.
+// quantised returns documents with their vectors, leaving out invalid vectors. It returns nothing if the vectors have
+// other dimensions than those of the space, and all of them have to be made again.
 func (svc *Service) quantised(e *embedded, some []index.Embedding, vectors [][]float32) (
 	[]index.Embedding, *ProviderError) {
 	var made, none []index.Embedding
-	var bad error // of a text whose vector is none, which keeps no other from its own
+	var bad error // of a text with an invalid vector, which does not keep the others from theirs
 	for i, v := range vectors {
 		q, err := rank.Quantise(v)
 		if err != nil {
@@ -288,7 +288,7 @@ func (svc *Service) quantised(e *embedded, some []index.Embedding, vectors [][]f
 	return made, nil
 }
 
-// fails notes that a call for so many texts failed. Where the texts may be why, the walk pauses.
+// fails records that a call with so many texts failed. If the texts may have caused it, the walk pauses.
 func (svc *Service) fails(tenantID string, w *walk, failed *ProviderError, texts int) {
 	w.most = max(1, texts/2)
 	if failed.ofTexts() {
@@ -298,8 +298,7 @@ func (svc *Service) fails(tenantID string, w *walk, failed *ProviderError, texts
 	svc.db.Log.Error("no vectors were made; documents are found by their words alone", "tenant", tenantID, "error", failed)
 }
 
-// commitVectors writes vectors, of those documents that are still as they were when the provider was asked, with what
-// they cost.
+// commitVectors writes vectors with their cost, for the documents that have not changed since the provider was called.
 func (svc *Service) commitVectors(ctx context.Context, tenantID string, e *embedded, made []index.Embedding,
 	used tenant.EmbeddingUsage) (err error) {
 	for range commitTries {
@@ -327,16 +326,16 @@ func (svc *Service) commitVectors(ctx context.Context, tenantID string, e *embed
 	return nil
 }
 
-// length is how many dimensions vectors of a model have that differ from a space's.
+// length is the number of dimensions of a model's vectors that differ from a space's.
 type length struct {
 	model  rank.Model
 	length int
-	agreed bool // two vectors in a row had them
+	agreed bool // two consecutive vectors had it
 }
 
-// heard notes how many dimensions a vector has that came for a space, which keeps vectors of some length; 0: none yet.
-// A model may change the number that it makes where none is asked for. Two vectors in a row that agree are taken for
-// that, and one for an odd text.
+// heard records the number of dimensions of a vector that arrived for a space; kept is the number of those that the
+// space keeps, or 0 if there are none yet. If a request names no number, a model may change it. Two consecutive vectors
+// that agree count as such a change, and a single one as an exception.
 func (svc *Service) heard(s index.Space, model rank.Model, kept uint32, dimensions int) {
 	e := &svc.embedding
 	e.mu.Lock()
@@ -349,8 +348,8 @@ func (svc *Service) heard(s index.Space, model rank.Model, kept uint32, dimensio
 	}
 }
 
-// agreed is the number of dimensions that vectors of the model have now, where they are to be made anew for that, and
-// else 0.
+// agreed returns the new number of dimensions of the model's vectors if they are to be made again for it, and otherwise
+// 0.
 func (svc *Service) agreed(s index.Space, model rank.Model) uint32 {
 	e := &svc.embedding
 	e.mu.Lock()

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// documentReads is a store that counts the documents in blocks that are read.
+// documentReads is a store that counts the reads of documents in blocks.
 type documentReads struct {
 	store.Store
 	n atomic.Int64
@@ -38,7 +38,8 @@ func (c *documentReads) Read(ctx context.Context, tenant string, q store.Query) 
 	return r, err
 }
 
-// How much is read to make vectors of what is new does not depend on how much is there; a restart begins nothing anew.
+// The number of reads for making vectors of new documents does not depend on how many exist. A restart does not start
+// over.
 func TestVectorsOfWhatIsNewReadLittle(t *testing.T) {
 	counted := &documentReads{Store: memstore.New()}
 	k, server := embedding(t, counted)
@@ -71,8 +72,8 @@ func TestVectorsOfWhatIsNewReadLittle(t *testing.T) {
 	}
 }
 
-// A text that the provider refuses, while it takes another, is passed over once and for all, also after a restart, until
-// another model may take it.
+// A text that the provider refuses while it accepts another is skipped permanently, even after a restart, until another
+// model may accept it.
 func TestARefusedTextIsNotAskedAgain(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -101,7 +102,8 @@ func TestARefusedTextIsNotAskedAgain(t *testing.T) {
 	k.Sound()
 }
 
-// What was stored before a project had a model, in blocks or not, gets vectors, and so does what comes meanwhile.
+// What was stored before a project had a model, in blocks or not, gets vectors, and so does what is added in the
+// meantime.
 func TestVectorsOfWhatWasThereBefore(t *testing.T) {
 	k, _ := embedding(t, memstore.New())
 	for i := range 1100 { // more than one step marks
@@ -125,14 +127,14 @@ func TestVectorsOfWhatWasThereBefore(t *testing.T) {
 	k.Sound()
 }
 
-// embedderFunc is a provider in the test itself.
+// embedderFunc is a provider within the test.
 type embedderFunc func(ctx context.Context, r recall.EmbedRequest) (recall.Embedded, error)
 
 func (f embedderFunc) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
 	return f(ctx, r)
 }
 
-// ones is a vector for each text.
+// ones returns a vector for each text.
 func ones(r recall.EmbedRequest) (recall.Embedded, error) {
 	out := recall.Embedded{Tokens: len(r.Texts)}
 	for range r.Texts {
@@ -150,8 +152,8 @@ func timedOut(recall.EmbedRequest) (recall.Embedded, error) {
 	return recall.Embedded{}, &recall.ProviderError{Code: "provider_timeout", Detail: "no answer"}
 }
 
-// A provider that hangs is asked by one call at a time, and once for all spaces of all projects, whichever models they
-// have. Background work itself asks nothing.
+// A provider that hangs is called by one request at a time, and once for all spaces of all projects, whichever models
+// they have. Background work itself makes no calls.
 func TestAProviderThatHangsIsTriedOnce(t *testing.T) {
 	calls, answer := 0, timedOut
 	k := embeddingWith(t, memstore.New(), func(_ context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
@@ -241,8 +243,8 @@ func keepFor(t testing.TB, k *enginetest.Kit, c ident.Caller, content string) {
 	}
 }
 
-// While a call for one tenant hangs, another tenant's memories come into blocks and get vectors. The end of the process
-// ends the call, and is no failure of the provider.
+// While a call for one tenant hangs, another tenant's memories are put into blocks and get vectors. The end of the
+// process ends the call, and does not count as a failure of the provider.
 func TestACallThatHangsHoldsUpNobody(t *testing.T) {
 	hangs, made := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -277,7 +279,7 @@ func TestACallThatHangsHoldsUpNobody(t *testing.T) {
 }
 
 // While the provider hangs, one query waits for it and the others are answered by words at once, with the reason, until
-// it is time for the next trial.
+// the next trial is due.
 func TestOneQueryTriesAProviderThatHangs(t *testing.T) {
 	var calls atomic.Int64
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -315,7 +317,7 @@ func TestOneQueryTriesAProviderThatHangs(t *testing.T) {
 	k.Advance(2 * time.Second)
 	trial := make(chan string)
 	go func() { trial <- k.Search(recall.Query{Query: "tandem"}).Vectors }()
-	<-entered // the trial is under way
+	<-entered // the trial has started
 	ask("provider_timeout")
 	answer = ones
 	close(leave)
@@ -323,7 +325,7 @@ func TestOneQueryTriesAProviderThatHangs(t *testing.T) {
 		t.Errorf("the trial says %q after %d calls", got, calls.Load())
 	}
 	ask("used")
-	// Who gave up waiting says nothing of the provider.
+	// A query that was cancelled says nothing about the provider.
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	answer = timedOut
@@ -335,7 +337,7 @@ func TestOneQueryTriesAProviderThatHangs(t *testing.T) {
 	ask("used")
 }
 
-// A project whose queries wait too short a time, or whose model fails, goes without vectors alone.
+// A project whose queries time out too early, or whose model fails, is the only one without vectors.
 func TestFailuresStayWithThoseThatFail(t *testing.T) {
 	k := embeddingWith(t, memstore.New(), func(_ context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
 		switch {
@@ -364,8 +366,8 @@ func TestFailuresStayWithThoseThatFail(t *testing.T) {
 	ask("well", "tandem", "used")
 }
 
-// Where a provider makes vectors of another length than before, answers say that the old ones count for nothing, and
-// all are made anew. One odd text is no reason.
+// If a provider makes vectors of another length than before, responses say that the old ones do not count, and all are
+// made again. A single odd text does not cause this.
 func TestVectorsOfAnotherLengthAreMadeAnew(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -395,7 +397,7 @@ func TestVectorsOfAnotherLengthAreMadeAnew(t *testing.T) {
 		t.Errorf("after they were made anew: %q, %d hits, %d records", r.Vectors, len(r.Data), vectors(k))
 	}
 	k.Sound()
-	server.Lengthen(64) // A document tells it, too.
+	server.Lengthen(64) // A document shows it, too.
 	for i := range 2 {
 		k.Keep(fmt.Sprint("late", i), fmt.Sprint("late fact ", i))
 	}
@@ -406,7 +408,7 @@ func TestVectorsOfAnotherLengthAreMadeAnew(t *testing.T) {
 	k.Sound()
 }
 
-// patiently does all background work, with the trials that come later.
+// patiently does all background work, including later trials.
 func patiently(k *enginetest.Kit) {
 	for range 12 {
 		k.Drain()
@@ -414,7 +416,7 @@ func patiently(k *enginetest.Kit) {
 	}
 }
 
-// Each damage of what says which documents wait for vectors is found, and a damaged model has the index built again.
+// Every damage of the records of waiting documents is found, and a damaged model record causes a rebuild of the index.
 func TestVerifyKnowsWhatWaitsForVectors(t *testing.T) {
 	for name, damage := range map[string]func(waits, model []byte) store.Pair{
 		"orphan": func(waits, _ []byte) store.Pair {
@@ -454,7 +456,8 @@ func TestVerifyKnowsWhatWaitsForVectors(t *testing.T) {
 	}
 }
 
-// A text that is forgotten and taken out while the provider is asked keeps no other of the same call from its vector.
+// A text that is forgotten and removed while the provider is called does not keep the others of the same call from
+// their vectors.
 func TestATextThatGoesMeanwhileHoldsUpNoOther(t *testing.T) {
 	calls := 0
 	var k *enginetest.Kit
@@ -481,7 +484,7 @@ func TestATextThatGoesMeanwhileHoldsUpNoOther(t *testing.T) {
 	k.Sound()
 }
 
-// While the provider takes no text, because of its key or because it answers badly, none is passed over.
+// While the provider accepts no text, because of its key or because of bad responses, none is skipped.
 func TestAProviderThatTakesNothingLosesNoVector(t *testing.T) {
 	for name, fail := range map[string]func(recall.EmbedRequest) (recall.Embedded, error){
 		"key": func(recall.EmbedRequest) (recall.Embedded, error) {

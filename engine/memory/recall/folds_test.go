@@ -10,11 +10,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// A fold goes on from the blocks that the one before it left. Whatever happened between them, and wherever the
-// documents stand, every memory is found by its word and the whole store verifies.
+// A fold continues from the blocks that the previous one left. Whatever happened in between, and wherever the documents
+// are, every memory is found by its word and the whole store verifies.
 func TestFoldsGoOnFromOneAnother(t *testing.T) {
 	k := enginetest.New(t)
-	there := map[string]string{} // a word of each memory that is there, by key
+	there := map[string]string{} // a word of each existing memory, by key
 	put := func(key, session string, round int) {
 		word := fmt.Sprintf("word%dx%s", round, key)
 		k.Remember(memory.Spec{Key: key, SessionID: session, Content: "common " + word})
@@ -66,7 +66,7 @@ func TestFoldsGoOnFromOneAnother(t *testing.T) {
 			for i := range 300 {
 				put(fmt.Sprintf("m%dn%d", round, 300*again+i), "", round)
 			}
-			for range 40 { // of the same words in another space, which is folded between the folds of this one
+			for range 40 { // with the same words in another space, which is folded between the folds of this one
 				k.Post("talk", fmt.Sprintf(`{"role":"user","content":"common and round%d"}`, round))
 			}
 			k.Advance(time.Minute)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// inBlocks keeps a memory with a word of its own, and others until all are in blocks.
+// inBlocks stores a memory with a unique word, and others until all are in blocks.
 func inBlocks(k *enginetest.Kit) {
 	k.Helper()
 	k.Keep("secret", "zebrafish quagmire")
@@ -29,7 +29,7 @@ func inBlocks(k *enginetest.Kit) {
 	k.Drain()
 }
 
-// stopping is a store that fails to take dead documents out of the index while it is set.
+// stopping is a store that fails to remove dead documents from the index while it is set.
 type stopping struct {
 	store.Store
 	set atomic.Bool
@@ -42,7 +42,7 @@ func (s *stopping) Commit(ctx context.Context, tenant string, b store.Batch) err
 	return s.Store.Commit(ctx, tenant, b)
 }
 
-// What is forgotten goes out of the index later where the store fails right behind the commit that forgets it.
+// Forgotten documents are removed from the index later if the store fails right after the commit that forgets them.
 func TestForgottenThoughTheStoreFails(t *testing.T) {
 	raw := &stopping{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -59,7 +59,7 @@ func TestForgottenThoughTheStoreFails(t *testing.T) {
 	}
 }
 
-// A memory that moves leaves nothing of its history, and so nothing of the words of its earlier versions.
+// A memory that moves leaves nothing of its history, and so none of the words of its earlier versions.
 func TestMovedMemoriesLeaveNoWords(t *testing.T) {
 	k := enginetest.New(t)
 	inBlocks(k)
@@ -75,7 +75,7 @@ func TestMovedMemoriesLeaveNoWords(t *testing.T) {
 	}
 }
 
-// Dead documents are taken out in batches that the store takes, however large the blocks are that they are in.
+// Dead documents are removed in batches that the store accepts, however large their blocks are.
 func TestTakingOutIsBounded(t *testing.T) {
 	k := enginetest.New(t)
 	var words strings.Builder

@@ -21,8 +21,8 @@ func day(t *testing.T, s string) *time.Time {
 	return &at
 }
 
-// A question that names only a time is answered with what is of that time, newest first. One that names something that
-// is found is not.
+// A question that names only a time returns what is of that time, newest first. One that also names something that is
+// found does not.
 func TestRecallOfATime(t *testing.T) {
 	k := enginetest.New(t)
 	for key, m := range map[string]struct{ content, at string }{
@@ -67,7 +67,7 @@ func TestRecallOfATime(t *testing.T) {
 	}
 }
 
-// Words of the query that follow each other count more where they do in the text, too.
+// Adjacent words of the query count more if they are also adjacent in the text.
 func TestRecallPrefersNeighbouringWords(t *testing.T) {
 	k := enginetest.New(t)
 	for key, content := range map[string]string{
@@ -88,7 +88,7 @@ func TestRecallPrefersNeighbouringWords(t *testing.T) {
 	}
 }
 
-// No hit holds a phrase that the query leaves out, whether the rest of the query is found or not.
+// No hit contains a phrase that the query excludes, whether the rest of the query is found or not.
 func TestRecallLeavesOutPhrases(t *testing.T) {
 	k := enginetest.New(t)
 	k.Keep("door", "the red door of the house")
@@ -105,7 +105,7 @@ func TestRecallLeavesOutPhrases(t *testing.T) {
 	}
 }
 
-// A memory is found by the names, texts and numbers of its value, which count in what it says.
+// A memory is found by the names, strings and numbers of its value, which count as part of its text.
 func TestRecallSearchesValues(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Key: "car", Content: "The company car", Value: []byte(`{"plate":"XY-4711","colour":{"name":"turquoise"},"seats":5}`)})

@@ -24,14 +24,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// standard is a data set with what the product must find in it, in per cent among the first ten.
+// standard is a data set with what the product must find in it, in per cent within the first ten hits.
 type standard struct {
 	name  string
 	talks []benchtest.Talk
 	want  map[string]float64
 }
 
-// standards are the two data sets that the ranking is tuned on. What one of them gains must not be lost in the other.
+// standards returns the two data sets that the ranking is tuned on. A gain in one of them must not be a loss in the
+// other.
 func standards(t *testing.T) []standard {
 	return []standard{
 		{"LoCoMo", benchtest.ReadLocomo(t), map[string]float64{"all": 78, "multi-hop": 46.5, "adversarial": 90}},
@@ -39,11 +40,11 @@ func standards(t *testing.T) []standard {
 	}
 }
 
-// leastMRR is what the mean reciprocal rank of the first turn of the evidence must be in LoCoMo, in per cent.
+// leastMRR is the required mean reciprocal rank of the first turn of the evidence in LoCoMo, in per cent.
 const leastMRR = 63
 
-// The product finds the evidence of questions, with default settings, in every category and ability: no fewer than it is
-// known to, and nowhere less than plain BM25 by more than one question.
+// With default settings the product finds the evidence of questions in every category and ability: no fewer than it is
+// known to, and nowhere worse than plain BM25 by more than one question.
 func TestRecallGate(t *testing.T) {
 	for _, s := range standards(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestRecallGate(t *testing.T) {
 	}
 }
 
-// compareFound compares what was found with plain BM25 and with what is wanted.
+// compareFound compares what was found with plain BM25 and with the requirements.
 func compareFound(t *testing.T, plain, got map[string]*benchtest.Measured, want map[string]float64) {
 	t.Helper()
 	for kind := range got {
@@ -78,7 +79,7 @@ func compareFound(t *testing.T, plain, got map[string]*benchtest.Measured, want 
 	}
 }
 
-// measured asks all questions of some talks.
+// measured asks all questions of some conversations.
 func measured(t *testing.T, talks []benchtest.Talk, k *enginetest.Kit, ask asker) map[string]*benchtest.Measured {
 	by := map[string]*benchtest.Measured{}
 	for i := range talks {
@@ -90,7 +91,7 @@ func measured(t *testing.T, talks []benchtest.Talk, k *enginetest.Kit, ask asker
 	return by
 }
 
-// What is found in other ways of storing the same talks, and with vectors of a provider.
+// Measures what is found with other ways of storing the same conversations, and with vectors of a provider.
 func TestRecallOtherWays(t *testing.T) {
 	locomo, beam := benchtest.ReadLocomo(t), benchtest.ReadBeam(t)
 	silent := make([]benchtest.Talk, len(locomo))
@@ -105,7 +106,7 @@ func TestRecallOtherWays(t *testing.T) {
 		talks []benchtest.Talk
 		ask   asker
 		want  map[string]float64
-		long  bool // only a long run measures it
+		long  bool // only measured in a long run
 	}{
 		{"LoCoMo, messages without names", silent, askTranscript, map[string]float64{"all": 75}, false},
 		{"LoCoMo, messages with vectors", locomo, withVectors(askTranscript),
@@ -137,7 +138,7 @@ func TestRecallOtherWays(t *testing.T) {
 	}
 }
 
-// addMeasured counts one ranking with those of its kind, and with all, except that adversarial ones do not count there.
+// addMeasured adds one ranking to those of its kind, and to the total, where adversarial ones do not count.
 func addMeasured(by map[string]*benchtest.Measured, q *benchtest.Question, ranked []string) {
 	kinds := []string{q.Kind, "all"}
 	if q.Kind == benchtest.Adversarial {
@@ -151,12 +152,12 @@ func addMeasured(by map[string]*benchtest.Measured, q *benchtest.Question, ranke
 	}
 }
 
-// asker asks questions of a talk that it stored in a project.
+// asker asks questions about a conversation that it stored in a project.
 type asker = func(k *enginetest.Kit, c *benchtest.Talk, project string) func(question string) []string
 
 const ofTrained = " of a trained model"
 
-// withTrainedModel is an engine whose provider of embeddings is the one at MNEME_EMBEDDINGS.
+// withTrainedModel returns an engine whose embedding provider is the one at MNEME_EMBEDDINGS.
 func withTrainedModel(t *testing.T) *enginetest.Kit {
 	url := os.Getenv("MNEME_EMBEDDINGS")
 	if url == "" {
@@ -165,7 +166,7 @@ func withTrainedModel(t *testing.T) *enginetest.Kit {
 	return embeddingBy(t, memstore.New(), url)
 }
 
-// settled waits until a provider that works off one request after the other is done with those that Mneme gave up.
+// settled waits until a provider that handles one request at a time has finished those that Mneme gave up.
 func settled(t testing.TB) {
 	url := os.Getenv("MNEME_EMBEDDINGS")
 	if url == "" {
@@ -178,8 +179,8 @@ func settled(t testing.TB) {
 	res.Body.Close()
 }
 
-// withVectors has everything embedded before the first question. A trained model can take longer for a call of long
-// texts than Mneme waits, so the job gets time to try again with fewer.
+// withVectors embeds everything before the first question. A trained model may need longer for a call of long texts
+// than Mneme waits, so the job gets time to retry with fewer.
 func withVectors(ask asker) asker {
 	return func(k *enginetest.Kit, c *benchtest.Talk, projectID string) func(string) []string {
 		if _, _, err := k.Projects.Put(k.Context(), k.Admin, projectID, project.Spec{}); err != nil {
@@ -262,7 +263,8 @@ func askMemories(k *enginetest.Kit, c *benchtest.Talk, projectID string) func(st
 	}
 }
 
-// plainBM25 ranks turns by their own words alone: the terms of the index, with the k1 and b that suit these talks best.
+// plainBM25 ranks turns only by their own words: the terms of the index, with the k1 and b that are best for these
+// conversations.
 func plainBM25(_ *enginetest.Kit, c *benchtest.Talk, _ string) func(string) []string {
 	const k1, b = .9, .5
 	counts, lens := make([]map[string]float64, len(c.Turns)), make([]float64, len(c.Turns))

@@ -12,26 +12,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// maxAnswer bounds the content of the hits of one answer, in bytes.
+// maxAnswer limits the content of the hits in one response, in bytes.
 const maxAnswer = 8 << 20
 
 // Result is what was found, best first.
 type Result struct {
 	Data []Hit `json:"data"`
-	// Incomplete says that hits may be missing: because UnindexedMessages of the transcript were not searched yet,
-	// which asking again later finds, because one answer does not take more, or because something is damaged.
+	// Incomplete says that hits may be missing: because UnindexedMessages of the transcript were not searched yet, which a
+	// later query finds, because the response is full, or because something is damaged.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
-	// Vectors is "used" where vectors were searched, too, and else the code of why the query could not be embedded, so that
-	// the answer is by words alone. It is left out where the project has no model.
+	// Vectors is "used" if vectors were searched too, and otherwise the code of why the query could not be embedded, so
+	// that only words were searched. It is empty if the project has no model.
 	Vectors string `json:"vectors,omitempty"`
-	// Breadth is "order" or "summary" where the query was read as a request for one.
+	// Breadth is "order" or "summary" if the query was understood as a request for one.
 	Breadth string `json:"breadth,omitempty"`
 
 	bytes int // of content
 }
 
-// add takes a hit into the answer. Where the answer is full it says instead that hits are missing, and gives false.
+// add adds a hit to the result. If the result is full, it marks it as incomplete and returns false.
 func (r *Result) add(h Hit) bool {
 	size := len(h.Content) + len(h.Value)
 	if r.bytes+size > maxAnswer && len(r.Data) > 0 {
@@ -43,7 +43,8 @@ func (r *Result) add(h Hit) bool {
 	return true
 }
 
-// Hit is one memory or message found, with its score explained. Without words in the query there is no score.
+// Hit is one memory or message that was found, with an explanation of its score. Without words in the query there is no
+// score.
 type Hit struct {
 	Kind       string                     `json:"kind"`          // memory or message
 	Key        string                     `json:"key,omitempty"` // of a memory
@@ -58,22 +59,22 @@ type Hit struct {
 	Role       string                     `json:"role,omitempty"`
 	Agent      string                     `json:"agent,omitempty"`
 	Speaker    string                     `json:"speaker,omitempty"` // the name of a message's participant
-	Score      float64                    `json:"score"`             // 1: all of the query's words are there, over and over
+	Score      float64                    `json:"score"`             // 1 if it contains all of the query's words, many times
 	Why        Why                        `json:"why"`
-	CreatedAt  time.Time                  `json:"created_at"`            // of a memory: when it was changed last
-	OccurredAt *time.Time                 `json:"occurred_at,omitempty"` // when what a memory says happened
+	CreatedAt  time.Time                  `json:"created_at"`            // for a memory, when it was last changed
+	OccurredAt *time.Time                 `json:"occurred_at,omitempty"` // when the content of a memory happened
 	Importance float64                    `json:"importance,omitempty"`
 	Metadata   map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value      json.RawMessage            `json:"value,omitempty"`
-	Background bool                       `json:"background,omitempty"` // it is of a background session
-	// Duplicates is how many more hits say the same, word for word. They are left out.
+	Background bool                       `json:"background,omitempty"` // it is from a background session
+	// Duplicates is the number of further hits with the same words, which are left out.
 	Duplicates int `json:"duplicates,omitempty"`
 }
 
-// ID is the full name of a memory that was found.
+// ID returns the full name of a memory.
 func (h *Hit) ID() string { return memory.ID(h.Namespace, h.Key) }
 
-// time is the hit's time: for a memory, when what it says happened, where that is known.
+// time returns the hit's time: for a memory, when its content happened, if known.
 func (h *Hit) time() time.Time {
 	if h.OccurredAt != nil {
 		return *h.OccurredAt
@@ -83,13 +84,13 @@ func (h *Hit) time() time.Time {
 
 // Why explains a score: its parts add up to it.
 type Why struct {
-	// Terms are the query's words that the document itself holds, Neighbours what the documents beside it add.
+	// Terms are the query's words that the document itself contains. Neighbours is what the adjacent documents add.
 	Terms      []Term  `json:"terms"`
 	Neighbours float64 `json:"neighbours"`
 	Session    float64 `json:"session"`
 	Date       float64 `json:"date"`
 	Importance float64 `json:"importance"`
-	// What there is beside words: the text names a time that is asked for, is by somebody who is named, is short, is a
+	// The parts other than words: the text names a time that is asked for, is by a speaker who is named, is short, is a
 	// question, is a long one of an assistant, contradicts an older hit.
 	When     float64 `json:"when,omitempty"`
 	Speaker  float64 `json:"speaker,omitempty"`
@@ -97,17 +98,17 @@ type Why struct {
 	Question float64 `json:"question,omitempty"`
 	Essay    float64 `json:"essay,omitempty"`
 	Newer    float64 `json:"newer,omitempty"`
-	// Adjacent is what it gets for words that follow each other as they do in the query.
+	// Adjacent is for words that follow each other as they do in the query.
 	Adjacent float64 `json:"adjacent,omitempty"`
-	// User and Spread are of requests for a summary or an order: what a message of a user gets, and what a hit loses for
-	// being near a better one.
+	// User and Spread apply to requests for a summary or an order: the bonus of a user's message, and the deduction for
+	// being near a better hit.
 	User   float64 `json:"user,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
-	// Vector is what it gets for meaning something near to what the query means, where the project has a model.
+	// Vector is for a meaning near that of the query, if the project has a model.
 	Vector float64 `json:"vector,omitempty"`
 }
 
-// Parts are all parts of the score.
+// Parts returns all parts of the score.
 func (y *Why) Parts() []float64 {
 	parts := []float64{y.Neighbours, y.Session, y.Date, y.When, y.Speaker, y.Length, y.Question, y.Essay, y.Importance,
 		y.Newer, y.Vector, y.Adjacent, y.User, y.Spread}
@@ -121,12 +122,12 @@ func (y *Why) Parts() []float64 {
 type Term struct {
 	Term   string  `json:"term"`
 	Weight float64 `json:"weight"`
-	// As are the stems of what was found for the word and is not the word itself: a word that may be meant by a typing
-	// error, a compound of it, or what begins with it.
+	// As are the stems that were found for the word but are not the word itself: the word meant by a typing error, a
+	// compound of it, or a word that begins with it.
 	As []string `json:"as,omitempty"`
 }
 
-// found is the hit with its score and what explains it.
+// found returns the hit with its score and explanation.
 func (h Hit) found(by *rank.Hit) Hit {
 	h.Score, h.Duplicates = by.Score, by.Duplicates
 	y := &by.Why

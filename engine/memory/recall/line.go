@@ -9,11 +9,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 )
 
-// embedWorkers are how many calls of the provider run at once for documents, each of them for another tenant.
+// embedWorkers is the number of concurrent calls of the provider for documents, each for another tenant.
 const embedWorkers = 4
 
-// line is the tenants whose documents may lack vectors, each of which has its turn. It can be lost: a look at all
-// tenants finds it again.
+// line is a queue of tenants whose documents may lack vectors. It may be lost: a scan of all tenants restores it.
 type line struct {
 	mu      sync.Mutex
 	turns   *admission.Turns
@@ -21,7 +20,7 @@ type line struct {
 	bell    jobs.Bell
 }
 
-// inLine is one tenant in line.
+// inLine is one tenant in the queue.
 type inLine struct {
 	due     time.Time
 	running bool
@@ -32,7 +31,7 @@ func newLine() *line {
 	return &line{turns: admission.NewTurns(embedWorkers, 1), tenants: map[string]*inLine{}}
 }
 
-// add puts a tenant into the line, due at once.
+// add adds a tenant to the queue, due immediately.
 func (l *line) add(tenant string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,8 +51,8 @@ func (l *line) add(tenant string, now time.Time) {
 	l.bell.Ring()
 }
 
-// take gives the tenant whose turn it is, among those that are due. Where there is none, it says when to look again;
-// that is the zero time where nothing waits for time to pass. Whoever takes a tenant must give it back.
+// take returns the next tenant that is due. If there is none, next says when to look again, or is the zero time if no
+// tenant waits for a time. The caller must give a tenant back.
 func (l *line) take(now time.Time) (tenant string, next time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +63,7 @@ func (l *line) take(now time.Time) (tenant string, next time.Time, ok bool) {
 	return tenant, next, ok
 }
 
-// give puts a tenant back, due at a time; at the zero time there is nothing more to do for it.
+// give returns a tenant to the queue, due at a time. The zero time means that there is nothing more to do for it.
 func (l *line) give(tenant string, due, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,9 +80,9 @@ func (l *line) give(tenant string, due, now time.Time) {
 	l.bell.Ring()
 }
 
-// MakeVectors does one unit of the work of making vectors, with one call of the provider at most, for the first tenant
-// in turn that has some, and tells whether there was any. If not, next is when to look again, or the zero time where
-// nothing waits for time to pass.
+// MakeVectors does one unit of the work of making vectors, with at most one call of the provider, for the next tenant
+// that has some. It reports whether there was any. If not, next is when to look again, or the zero time if no tenant
+// waits for a time.
 func (svc *Service) MakeVectors(ctx context.Context) (done bool, next time.Time, err error) {
 	if svc.embedding.embedder == nil {
 		return false, time.Time{}, nil
@@ -106,7 +105,7 @@ func (svc *Service) MakeVectors(ctx context.Context) (done bool, next time.Time,
 	return done, next, err
 }
 
-// Start has vectors made, for several tenants at once, until ctx ends, where there is a provider.
+// Start makes vectors, for several tenants concurrently, until ctx is done. It does nothing without a provider.
 func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
 	if svc.embedding.embedder == nil {
 		return

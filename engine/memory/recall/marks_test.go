@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// marks are the marks of dead documents that there are.
+// marks returns the marks of dead documents.
 func marks(k *enginetest.Kit) (out []store.Item) {
 	k.Helper()
 	for _, it := range k.Everything(ident.DefaultTenant) {
@@ -33,7 +33,7 @@ func write(k *enginetest.Kit, key, value []byte) {
 	}
 }
 
-// A document that is marked as dead in two epochs leaves the counts of its space once.
+// A document that is marked as dead in two epochs is subtracted once from the counts of its space.
 func TestDeadInTwoEpochsCountsOnce(t *testing.T) {
 	memory := memstore.New()
 	raw := &stopping{Store: memory}
@@ -59,7 +59,7 @@ func TestDeadInTwoEpochsCountsOnce(t *testing.T) {
 	}
 }
 
-// Documents come into blocks for their vectors however few there are, and leave no mark of a dead one behind.
+// Documents are put into blocks for their vectors however few there are, and no mark of a dead one remains.
 func TestMarksOutliveEpochs(t *testing.T) {
 	raw := &stopping{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -82,6 +82,6 @@ func TestMarksOutliveEpochs(t *testing.T) {
 	if got := k.Found(recall.Query{Query: "zebrafish"}); len(got) > 0 || k.Holds(ident.DefaultTenant, "quagmir\x00") {
 		t.Errorf("the words that were written over find %q", got)
 	}
-	k.Store = raw.Store // which is verified
+	k.Store = raw.Store // it is verified
 	k.Sound()
 }

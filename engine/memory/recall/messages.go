@@ -18,19 +18,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// How much a query searches that is not indexed.
+// The limits of searching what is not indexed.
 const (
 	tailMessages = 4096
 	tailBytes    = 8 << 20
 	tailSessions = 4096
 )
 
-// tail is what a query searches beside the index: messages that are not indexed yet.
+// tail is what a query searches besides the index: messages that are not indexed yet.
 type tail struct {
 	docs      []rank.Document
 	languages []string
-	rest      uint64 // messages beyond its bounds
-	damaged   bool   // something is left out of it
+	rest      uint64 // messages over the limits
+	damaged   bool   // something was left out
 }
 
 // findMessages finds messages by words.
@@ -86,7 +86,7 @@ func (r *recalling) findMessages() error {
 			}
 			h, live[d.Session] = found, found
 		}
-		// Else it is of a deleted session, to be swept, or superseded, or of a session that is not asked for.
+		// Otherwise it is of a deleted session that will be swept, or superseded, or of a session that is not searched.
 		return h != nil && h.Incarnation.Stream() == d.Stream && r.shows(h.Kind) && !h.Superseded.Message(d.Number), nil
 	}
 	hits, incomplete, err := r.search(q)
@@ -118,8 +118,8 @@ func (r *recalling) findMessages() error {
 	return nil
 }
 
-// readMarks gives the marks of a project's sessions with messages that are not indexed. Where they are not all that
-// there should be, the answer says that hits may be missing.
+// readMarks returns the marks of a project's sessions with messages that are not indexed. If they are incomplete, the
+// result says that hits may be missing.
 func (r *recalling) readMarks() ([]store.Item, error) {
 	pinc := r.project.Incarnation
 	rng := records.UnindexedJob.Under(pinc)
@@ -137,8 +137,8 @@ func (r *recalling) readMarks() ([]store.Item, error) {
 	return marks, nil
 }
 
-// analyseTails makes documents of the messages of marked sessions that are not indexed. held are, for each mark, what
-// the keys of keysOfMark hold in the state that is searched. Where the query names a session, only its messages count.
+// analyseTails makes documents of the unindexed messages of marked sessions. held are, for each mark, the values of the
+// keys of keysOfMark in the state that is searched. If the query names a session, only its messages count.
 func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err error) {
 	budget := &workBudget{tailMessages, tailBytes}
 	for i, mark := range marks {
@@ -159,8 +159,8 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 	return found, nil
 }
 
-// searchedText is what of a message is searched: its text, and the names and arguments of the tools that it calls. What is
-// hidden repeats memories, which are found by themselves, and not any more once they are forgotten.
+// searchedText returns the searchable text of a message: its text, and the names and arguments of its tool calls. It
+// excludes hidden content, which repeats memories. These are found themselves, until they are forgotten.
 func searchedText(m *chat.Message) string {
 	if m.Hidden {
 		return ""

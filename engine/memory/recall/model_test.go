@@ -20,25 +20,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// modelDoc is one passage of a memory as the model of recall sees it.
+// modelDoc is one passage of a memory in the model of recall.
 type modelDoc struct {
 	spec    memory.Spec
-	at      time.Time // last stored
+	at      time.Time // when it was last stored
 	expires time.Time
-	pos     int // in its session
+	pos     int // position in its session
 	counts  map[string]float64
-	order   []string // its terms as they are read
+	order   []string // its terms in reading order
 	length  float64
 	asks    bool
 	timed   bool
 	said    string // its words without articles
 }
 
-// recallModel ranks by the definition: all passages, one by one. What is expired counts until it is swept, and is never
+// recallModel ranks by the definition, passage by passage. What is expired counts until it is swept, and is never
 // shown.
 type recallModel struct {
 	docs      []*modelDoc
-	next      map[string]int // position by session
+	next      map[string]int // next position by session
 	languages map[string]bool
 }
 
@@ -61,13 +61,12 @@ func (m *recallModel) store(spec memory.Spec, at, expires time.Time) {
 		for _, term := range append(slices.Clone(part), read.Stops...) {
 			d.counts[term]++
 		}
-		read.Stops = nil // The first passage has them.
+		read.Stops = nil // They are in the first passage.
 		m.docs = append(m.docs, d)
 	}
 }
 
-// rebuild places what is there anew, as an index that was dropped is built again: what was changed longest ago comes
-// first.
+// rebuild assigns new places to everything, like the rebuild of a dropped index: in the order of the last change.
 func (m *recallModel) rebuild() {
 	slices.SortStableFunc(m.docs, func(a, b *modelDoc) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.spec.Key, a.spec.Key))
@@ -82,7 +81,7 @@ func (m *recallModel) rebuild() {
 	}
 }
 
-// follows tells whether some term is followed by one of others.
+// follows reports whether some term is followed by one of others.
 func (d *modelDoc) follows(first, second []string) bool {
 	for i := range len(d.order) - 1 {
 		if slices.Contains(first, d.order[i]) && slices.Contains(second, d.order[i+1]) {
@@ -97,11 +96,11 @@ type modelHit struct {
 	*modelDoc
 	score      float64
 	date       float64
-	words      map[int]bool // of the query, which it holds
+	words      map[int]bool // words of the query that it contains
 	duplicates int
 }
 
-// hits gives the memories that a query finds, best first, by what they say.
+// hits returns the memories that a query finds by their text, best first.
 func (m *recallModel) hits(q recall.Query, now time.Time, month string) []*modelHit {
 	const k1, b, before, asked, behind, second, near = .9, .5, .3, .9, .3, .25, 25
 	const adjacent = .2
@@ -139,7 +138,7 @@ func (m *recallModel) hits(q recall.Query, now time.Time, month string) []*model
 	rarity := func(having, all float64) float64 {
 		return math.Log(1 + (max(all-having, 0)+.5)/(having+.5))
 	}
-	found := map[string]bool{} // sessions with a word
+	found := map[string]bool{} // sessions with a word of the query
 	for _, d := range m.docs {
 		if d.spec.SessionID != "" && holds(d) {
 			found[d.spec.SessionID] = true
@@ -226,8 +225,8 @@ func (m *recallModel) hits(q recall.Query, now time.Time, month string) []*model
 	return m.chosen(slices.Collect(maps.Values(best)))
 }
 
-// addTypos has words stand for compounds of them, and rare ones for what they may be typing errors of, and tells which
-// of these do.
+// addTypos adds to words the compounds of them, and to rare words what they may be misspellings of. It returns the
+// words that got such guesses.
 func (m *recallModel) addTypos(words []rank.Word) map[int]bool {
 	type guess struct {
 		term         string
@@ -286,7 +285,7 @@ func (m *recallModel) addTypos(words []rank.Word) map[int]bool {
 	return out
 }
 
-// distance counts the typing errors between two words by the definition.
+// distance counts the typing errors between two words, by the definition.
 func distance(a, b []rune) int {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) + len(b)
@@ -301,7 +300,7 @@ func distance(a, b []rune) int {
 	return n
 }
 
-// chosen leaves out what says the same as better hits, and puts newer hits before older ones that they contradict.
+// chosen removes hits that say the same as better ones, and moves newer hits before older ones that they contradict.
 func (m *recallModel) chosen(hits []*modelHit) (out []*modelHit) {
 	slices.SortFunc(hits, func(a, b *modelHit) int {
 		if math.Abs(a.score-b.score) > 1e-7 {
@@ -394,8 +393,8 @@ func rngOf(i int) *rand.Rand { return rand.New(rand.NewPCG(uint64(i), 1)) }
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// Whatever is stored, overwritten, forgotten, expired, put into blocks, built again and restarted: recall answers as
-// the model does.
+// Whatever is stored, overwritten, forgotten, expired, put into blocks, rebuilt and restarted, recall returns the same
+// as the model.
 func TestRecallEqualsModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -462,8 +461,8 @@ func TestRecallEqualsModel(t *testing.T) {
 	}
 }
 
-// compareTimes holds the answer to a query that finds nothing but a month against what is of that month. It is false if
-// there is no such thing, or the query finds more.
+// compareTimes compares the result of a query that names only a month with what is of that month. It returns false if
+// there is no such memory, or the query finds more.
 func (m *recallModel) compareTimes(t *testing.T, q recall.Query, got []recall.Hit, now time.Time, month string) bool {
 	t.Helper()
 	words := q

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// near embeds the query, where the project has a model. Where that fails in the project's time, or failed a short while
-// ago, the answer is by words alone and says so.
+// near embeds the query, if the project has a model. If that fails in the project's time, or failed recently, only
+// words are searched and the result says so.
 func (r *recalling) near() (*index.Near, error) {
 	if r.embedded || r.svc.embedding.embedder == nil || !r.words {
 		return r.vector, nil
@@ -41,8 +41,8 @@ func (r *recalling) near() (*index.Near, error) {
 	return r.vector, nil
 }
 
-// notice says in the answer that a space's vectors have other dimensions than the query's, so that they count for
-// nothing, and has them made anew where the next vector says so, too.
+// notice sets in the result that a space's vectors have other dimensions than the query's, so that they do not count.
+// If the next vector confirms this, they are made again.
 func (r *recalling) notice(s index.Space) {
 	if r.vector == nil || r.vector.Length == 0 {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Documents wait in two epochs at most, however many there are and whenever the job runs: whoever adds one asks both whether
-// its place is taken.
+// Documents wait in at most two epochs, however many there are and whenever the job runs. A writer that adds one checks
+// both for whether its place is taken.
 func TestDocumentsWaitInTwoEpochs(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 4600 {
@@ -43,8 +43,8 @@ func TestDocumentsWaitInTwoEpochs(t *testing.T) {
 	wantWhole(k)
 }
 
-// Far more memories of one millisecond than it has places in the index are stored and found, also where one commit puts
-// many of them there, as building the index again does.
+// Far more memories of one millisecond than it has places in the index are stored and found, even if one commit writes
+// many of them, as a rebuild of the index does.
 func TestManyMemoriesOfOneMillisecond(t *testing.T) {
 	k := enginetest.New(t)
 	const n = 2500

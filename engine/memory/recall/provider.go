@@ -14,51 +14,52 @@ import (
 
 // Embedder makes vectors of texts.
 type Embedder interface {
-	// Embed makes one vector for each text, in their order, by one call. Its error is a *ProviderError.
+	// Embed returns one vector for each text, in order, with one call. Its error is a *ProviderError.
 	Embed(ctx context.Context, r EmbedRequest) (Embedded, error)
 }
 
-// EmbedRequest asks for vectors. Dimensions 0 leaves their number to the model.
+// EmbedRequest is a request for vectors. If Dimensions is 0, the model chooses their number.
 type EmbedRequest struct {
 	Model      string
 	Dimensions int
 	Texts      []string
 }
 
-// Embedded are the vectors of a request, and the tokens that the provider says it used.
+// Embedded are the vectors of a request, and the number of tokens that the provider reports.
 type Embedded struct {
 	Vectors [][]float32
 	Tokens  int
 }
 
-// ProviderError is why there are no vectors. Its words are safe to show.
+// ProviderError says why there are no vectors. Its text is safe to show.
 type ProviderError struct {
 	Code       string // one of summary.ProviderError
 	Detail     string
-	RetryAfter time.Duration // 0: not said
-	Texts      bool          // a text of the request may be why it was refused
+	RetryAfter time.Duration // 0 if the provider did not say
+	Texts      bool          // a text of the request may have caused the refusal
 }
 
 func (e *ProviderError) Error() string { return e.Code + ": " + e.Detail }
 
-// ofTexts tells whether the texts of a request may be why there are no vectors.
+// ofTexts reports whether the texts of a request may have caused the failure.
 func (e *ProviderError) ofTexts() bool { return e.Texts || e.Code == "bad_reply" }
 
-// After the first failure nobody asks for retryFirst, and twice as long after each further one, up to retryMost.
+// After the first failure there are no calls for retryFirst, and for twice as long after each further one, up to
+// retryMost.
 const (
 	retryFirst = time.Second
 	retryMost  = 5 * time.Minute
 )
 
-// backoff is how long nobody asks after so many failures.
+// backoff returns how long there are no calls after so many failures.
 func backoff(failures int, asked time.Duration) time.Duration {
 	wait := time.Duration(math.Ldexp(float64(retryFirst), min(failures-1, 20)))
 	return max(min(wait, retryMost), asked)
 }
 
-// health remembers who of those that calls depend on failed: the provider, a model of it, the queries of a project.
-// Whoever failed is asked again after a while, by one call at a time, and until that is answered no other call is made.
-// All of it can be lost: the next failure tells it again.
+// health records failures of what calls depend on: the provider, one of its models, the queries of a project. A part
+// that failed is tried again after a while, by one call at a time, and until that succeeds no other call is made. All
+// of it may be lost: the next failure restores it.
 type health struct {
 	mu     sync.Mutex
 	failed map[part]*failure
@@ -67,7 +68,7 @@ type health struct {
 // part is something that calls depend on. The zero part is the provider as a whole.
 type part struct {
 	model   string
-	queries string // of a project, by its incarnation: they fail by a time of its own
+	queries string // incarnation of a project, whose queries fail by its own time limit
 }
 
 // failure is a part that failed.
@@ -78,7 +79,7 @@ type failure struct {
 	trying bool
 }
 
-// maxFailures is from how many failed parts on those are forgotten whose time is over.
+// maxFailures is the number of failed parts above which those whose time is over are removed.
 const maxFailures = 1000
 
 // attempt is a call that depends on some parts, and tries those of them that failed before.
@@ -87,8 +88,8 @@ type attempt struct {
 	tries map[part]bool
 }
 
-// begin begins a call. Where a part failed, and it is too early to try it or another call does, failed says how it did,
-// and again when to ask next.
+// begin begins a call. If a part failed, and it is too early to try it or another call is trying it, failed says how it
+// failed, and again when to try next.
 func (h *health) begin(now time.Time, parts ...part) (a *attempt, failed *ProviderError, again time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,8 +109,8 @@ func (h *health) begin(now time.Time, parts ...part) (a *attempt, failed *Provid
 	return a, nil, now
 }
 
-// end ends a call. Those of its parts that are to blame have failed; where none is, all of them are well. A failure of
-// a call that began before the part was known to fail says nothing new.
+// end ends a call. It marks the blamed parts of the call as failed, or all its parts as healthy if none is blamed. If
+// the call began before a part was known to fail, its failure adds nothing.
 func (h *health) end(now time.Time, a *attempt, failed *ProviderError, blamed ...part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +142,7 @@ func (h *health) end(now time.Time, a *attempt, failed *ProviderError, blamed ..
 	}
 }
 
-// leave ends a call that nobody waits for any more, which says nothing of its parts.
+// leave ends a call that was cancelled, which says nothing about its parts.
 func (h *health) leave(a *attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,7 +153,7 @@ func (h *health) leave(a *attempt) {
 	}
 }
 
-// call is one call of the provider: for a query where query says of which project, and else for documents.
+// call is one call of the provider: for a query of the project in query, or for documents if that is empty.
 type call struct {
 	set    *project.Settings
 	query  string
@@ -160,8 +161,8 @@ type call struct {
 	texts  []string
 }
 
-// embed makes a call, unless what it depends on failed a short while ago: then called is false, and again says when to
-// ask next. An error is that of ctx.
+// embed makes a call, unless something that it depends on failed recently: then called is false, and again says when to
+// try next. An error is that of ctx.
 func (svc *Service) embed(ctx context.Context, c *call) (got Embedded, failed *ProviderError, called bool,
 	again time.Time, err error) {
 	health, model := &svc.embedding.health, part{model: c.set.EmbeddingModel}
@@ -182,7 +183,7 @@ func (svc *Service) embed(ctx context.Context, c *call) (got Embedded, failed *P
 	return got, failed, true, again, nil
 }
 
-// blamed are the parts that a failure says something of: none where the texts may be why.
+// blamed returns the parts that a failure says something about: none if the texts may have caused it.
 func (c *call) blamed(failed *ProviderError) []part {
 	if failed == nil || failed.ofTexts() {
 		return nil
@@ -200,7 +201,7 @@ func (c *call) blamed(failed *ProviderError) []part {
 	return []part{model}
 }
 
-// request makes the call of a provider, within its time.
+// request calls the provider, within the call's time limit.
 func (svc *Service) request(ctx context.Context, c *call) (Embedded, *ProviderError) {
 	ctx, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()

@@ -25,14 +25,14 @@ const (
 	scopeBoth       = "both"
 )
 
-// Query asks for memories or messages. All is optional, but a query without words needs a time bound or "*".
+// Query asks for memories or messages. All fields are optional, but a query without words needs a time bound or "*".
 type Query struct {
 	Query    string   `json:"query,omitempty"`
-	Limit    int      `json:"limit,omitempty"` // 0: 5
+	Limit    int      `json:"limit,omitempty"` // 0 means 5
 	Category string   `json:"category,omitempty"`
 	Tags     []string `json:"tags,omitempty"` // all of them
 	Source   string   `json:"source,omitempty"`
-	// What memory.Filter has beside these.
+	// The other fields of memory.Filter.
 	Categories []string          `json:"categories,omitempty"`
 	TagsAny    []string          `json:"tags_any,omitempty"`
 	TagsNot    []string          `json:"tags_not,omitempty"`
@@ -42,43 +42,42 @@ type Query struct {
 	// MinScore leaves out hits with a lower score.
 	MinScore  float64       `json:"min_score,omitempty"`
 	Since     string        `json:"since,omitempty"` // inclusive: RFC 3339, or a day
-	Until     string        `json:"until,omitempty"` // inclusive; a day is meant to its end
+	Until     string        `json:"until,omitempty"` // inclusive; a day includes all of it
 	SessionID string        `json:"session_id,omitempty"`
 	Scope     string        `json:"scope,omitempty"` // memories (default), transcript or both
 	Viewer    *ident.Viewer `json:"viewer,omitempty"`
-	// Background asks for messages of background sessions too. Those of the session that SessionID names are always
-	// asked for.
+	// Background asks for messages of background sessions too. Those of the session in SessionID are always included.
 	Background bool `json:"background,omitempty"`
-	// Now is the time that "yesterday" and the like are meant from; nil: the server's.
+	// Now is the time that relative dates such as "yesterday" refer to. If nil, it is the server's time.
 	Now *time.Time `json:"now,omitempty"`
-	// Reader is the session that asks. Conversation memories of other sessions are found only where the query names the
-	// category or a session. Nil: no session asks, and all are found.
+	// Reader is the session that asks. Conversation memories of other sessions are found only if the query names the
+	// category or a session. If nil, no session asks, and all are found.
 	Reader *string `json:"-"`
-	// Plain says that the query was not written as one: nothing in it is an operator.
+	// Plain says that the text was not written as a query: it has no operators.
 	Plain bool `json:"-"`
 }
 
-// shows tells whether the query asks for messages of a session of that kind.
+// shows reports whether the query asks for messages of a session of that kind.
 func (q *Query) shows(kind string) bool {
 	return q.Background || q.SessionID != "" || kind != session.KindBackground
 }
 
-// request is a query that was read.
+// request is a checked query.
 type request struct {
 	*Query
-	words    bool // it has some; else the most recent are asked for
+	words    bool // it has words; otherwise the most recent are returned
 	memories memory.Filter
 	filter   rank.Filter
-	viewer   string // the viewer's delegation; "": sees all
+	viewer   string // the viewer's delegation; "" sees all
 }
 
-// memoriesAlone tells whether the query asks for what no message has.
+// memoriesAlone reports whether the query asks for something that no message has.
 func (q *Query) memoriesAlone() bool {
 	return q.Category != "" || q.Source != "" ||
 		len(q.Categories)+len(q.Namespace)+len(q.Metadata)+len(q.Value) > 0
 }
 
-// check reads a query, fills in what was left out, and refuses what cannot be meant.
+// check checks a query and fills in defaults.
 func (q *Query) check() (*request, error) {
 	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
 		SessionID: q.SessionID, Since: q.Since, Until: q.Until, Categories: q.Categories, TagsAny: q.TagsAny,

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// What comes first where several memories have the words of a query.
+// The order of several memories that have words of a query.
 func TestRecallRanks(t *testing.T) {
 	high, above, low := 1.0, 0.7, 0.1
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestRecallRanks(t *testing.T) {
 	}
 }
 
-// longQuery has so many words that many texts hold, and as many that none does.
+// longQuery returns a query with so many words that many texts contain, and as many that none does.
 func longQuery(words int) string {
 	var b strings.Builder
 	for i := range words {
@@ -88,7 +88,7 @@ func longQuery(words int) string {
 	return b.String()
 }
 
-// What several memories say word for word comes once, and leaves its places to others.
+// What several memories say word for word appears once, and leaves room for others.
 func TestRecallShowsDuplicatesOnce(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 7 {
@@ -121,8 +121,8 @@ func TestRecallShowsDuplicatesOnce(t *testing.T) {
 	}
 }
 
-// The name of a message's participant is shown, found and preferred; where it is that of somebody who says much, it is
-// not looked for in texts.
+// The name of a message's participant is shown, found and preferred. If it is that of a frequent speaker, it is not
+// looked for in texts.
 func TestRecallKnowsSpeakers(t *testing.T) {
 	k := enginetest.New(t)
 	say := func(name, text string) string {

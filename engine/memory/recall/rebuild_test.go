@@ -17,8 +17,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// damageIndex flips a byte of records of a recall index: those of a space and kind, or with all false the first of
-// them.
+// damageIndex flips a byte of records of a recall index: all of a space and kind, or only the first of them if all is
+// false.
 func damageIndex(k *enginetest.Kit, kind string, all bool) {
 	k.Helper()
 	var b store.Batch
@@ -42,8 +42,8 @@ func damageIndex(k *enginetest.Kit, kind string, all bool) {
 	}
 }
 
-// Damage of any record of the memories' index fails nothing: the index is built again, answers say so meanwhile, and
-// once that is done everything that was stored is found, before the damage and after, and nothing that was forgotten.
+// Damage of any record of the memories' index fails nothing. The index is rebuilt, responses say so in the meantime,
+// and afterwards everything that was stored before the damage and after is found, and nothing that was forgotten.
 func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 	for _, kind := range []string{"mf", "md", "mt", "ms", "mk", "mn", "mw", "ml", "job"} {
 		for _, all := range []bool{false, true} {
@@ -69,7 +69,7 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 				if !k.Forget("alone") || !k.Forget("m0") || !k.Forget("m1") {
 					t.Error("not forgotten")
 				}
-				for i := range 520 { // which meets all that is damaged
+				for i := range 520 { // it reads everything that is damaged
 					k.Search(recall.Query{Query: fmt.Sprint("number", i)})
 					if i%9 != 2 {
 						continue
@@ -132,7 +132,7 @@ func damageFoldJob(k *enginetest.Kit, space byte) {
 	}
 }
 
-// rebuild does all the work there is, and tells whether the query's answer was incomplete meanwhile.
+// rebuild does all pending work, and reports whether the result of the query was incomplete in the meantime.
 func rebuild(k *enginetest.Kit, q recall.Query) (incomplete bool) {
 	k.Helper()
 	for more := true; more; {
@@ -148,7 +148,7 @@ func rebuild(k *enginetest.Kit, q recall.Query) (incomplete bool) {
 	return incomplete
 }
 
-// wantWhole fails where anything in the store is wrong.
+// wantWhole fails if anything in the store is wrong.
 func wantWhole(k *enginetest.Kit) {
 	k.Helper()
 	for _, f := range k.Verify().Findings {
@@ -156,8 +156,8 @@ func wantWhole(k *enginetest.Kit) {
 	}
 }
 
-// Whatever is stored and forgotten between the pieces of a rebuild, by two servers and across a restart: recall finds
-// in the end what there is. Verify finds nothing wrong at any time but the damage itself.
+// Whatever two servers store and forget between the pieces of a rebuild, and across a restart, recall finally finds
+// what there is. Verify never finds anything wrong except the damage itself.
 func TestRebuildAmongChanges(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 					change()
 				}
 				for _, f := range k.Verify().Findings {
-					if f.Code != "damaged" { // which it says until that is dropped
+					if f.Code != "damaged" { // which is reported until it is dropped
 						t.Fatalf("%s %s: %s", f.Kind, f.Code, f.Detail)
 					}
 				}
@@ -239,7 +239,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 	}
 }
 
-// A damaged document that waits for its block is said to be missing, and made again from its memory.
+// A damaged document that waits for its block is reported as missing, and made again from its memory.
 func TestDamagedDocumentIsMadeAgain(t *testing.T) {
 	k := enginetest.Open(t, memstore.New())
 	k.Remember(memory.Spec{Key: "note", Content: "ripe pear"})
@@ -253,8 +253,7 @@ func TestDamagedDocumentIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Nor does damage of what a transcript's index knows: the sessions are indexed again, and deleted ones do not come
-// back.
+// The same for damage of a transcript's index: the sessions are indexed again, and deleted ones do not come back.
 func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
 	for _, kind := range []string{"tf", "td", "tt", "ts", "tn", "tw", "job"} {
 		t.Run(kind, func(t *testing.T) {

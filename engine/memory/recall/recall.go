@@ -1,10 +1,10 @@
 // Package recall finds memories and messages: by the words of a query, best first, or without words the most recent.
 //
-// A reader finds here the way of a query, in query.go what may be asked, in hit.go what is answered, in messages.go and
-// recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
-// get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
-// the messages that the job has not reached as well. Where a project names a model, embed.go makes vectors of what is in
-// the index, and of queries; line.go says which tenant's turn that is, and provider.go whether the provider is asked.
+// This file handles a query, query.go has its parameters, hit.go its results, and messages.go and recent.go find
+// messages. Memories are in the index as soon as they are stored. Messages are indexed later (transcript.go): a turn
+// only leaves a mark, a job indexes the marked sessions, and a query also searches the messages that the job has not
+// reached. If a project names a model, embed.go makes vectors of indexed documents and of queries. line.go chooses the
+// tenant whose turn it is, and provider.go decides whether to call the provider.
 package recall
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service finds memories and messages. Safe for concurrent use.
+// Service finds memories and messages. It is safe for concurrent use.
 type Service struct {
 	db       *records.DB
 	jobs     *jobs.Service
@@ -36,7 +36,7 @@ type Service struct {
 	embedding embedding
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
 	documents *index.Service, memories *memory.Service, embedder Embedder) *Service {
 	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
@@ -44,8 +44,8 @@ func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions
 			walks: map[index.Space]*walk{}, other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}}}
 }
 
-// Units are the room's background work: transcripts on their way into the index. What may lack vectors is put into the
-// line of workers of their own, because a call of the provider may take long.
+// Units returns the background work: indexing transcripts. What may lack vectors is queued for separate workers,
+// because a call of the provider may take long.
 func (svc *Service) Units() []jobs.Unit {
 	units := []jobs.Unit{jobs.AnyJob(records.BacklogJob.All(), svc.stepTranscripts),
 		jobs.AnyJob(records.UnindexedJob.All(), svc.stepTranscripts)}
@@ -58,12 +58,12 @@ func (svc *Service) Units() []jobs.Unit {
 	return units
 }
 
-// memoriesAtOnce is how many memories are read together. Each may have a mebibyte.
+// memoriesAtOnce is how many memories are read together. Each may be 1 MiB.
 const memoriesAtOnce = 8
 
-// Recall finds memories and messages, best first; without words in the query the most recent first. It answers
-// query_needed, or the field that is invalid, for a query that cannot be meant, and not_found where the key does not
-// reach the project, or where the query names a session that is not there and asks for messages alone.
+// Recall finds memories and messages, best first, or most recent first if the query has no words. It returns
+// query_needed, or an error that names the field, for an invalid query, and not_found if the caller may not use the
+// project, or if the query names a missing session and asks only for messages.
 func (svc *Service) Recall(ctx context.Context, c ident.Caller, project string, q Query) (Result, error) {
 	req, err := q.check()
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *recalling) byWords() error {
 	return nil
 }
 
-// recalling is one query under way.
+// recalling is one query in progress.
 type recalling struct {
 	*request
 	svc     *Service
@@ -123,10 +123,10 @@ type recalling struct {
 
 	recordsRead int // of memories, by acceptMemory
 	embedded    bool
-	vector      *index.Near // of the query, once it was embedded
+	vector      *index.Near // of the query, once it is embedded
 }
 
-// now is the time that relative dates are meant from.
+// now returns the time that relative dates refer to.
 func (r *recalling) now() time.Time {
 	if r.Now != nil {
 		return *r.Now
@@ -161,7 +161,7 @@ func (r *recalling) findMemories() error {
 		}
 		for i, rec := range recs {
 			if rec == nil || !r.memories.Passes(rec, now) {
-				continue // it changed meanwhile
+				continue // it changed in the meantime
 			}
 			if !r.out.add(memoryHit(&rec.Memory).found(&some[i])) {
 				return nil
@@ -171,7 +171,7 @@ func (r *recalling) findMemories() error {
 	return nil
 }
 
-// search gives the best hits of the index, those with the score that is asked for.
+// search returns the best hits of the index with at least the required score.
 func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, err error) {
 	if q.Near, err = r.near(); err != nil {
 		return nil, false, err
@@ -182,10 +182,10 @@ func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, er
 	return slices.DeleteFunc(hits, low), incomplete, err
 }
 
-// maxRecords bounds the memories that one query reads because only their records say whether they pass its filter.
+// maxRecords limits the memories that one query reads because only their records tell whether they match its filter.
 const maxRecords = 5_000
 
-// acceptMemory tells whether the memory that a document is of passes what the index cannot tell.
+// acceptMemory reports whether a document's memory meets the conditions that the index cannot check.
 func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
 	if !r.memories.Within(d.ID) || d.Category == rank.Conversation && !r.memories.ShowsConversation(d.Session) {
 		return false, nil
@@ -201,7 +201,7 @@ func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
 	return err == nil && recs[0] != nil && r.memories.Passes(recs[0], r.svc.db.Now()), err
 }
 
-// recentMemories gives the memories of the latest time.
+// recentMemories finds the most recent memories.
 func (r *recalling) recentMemories() error {
 	for page := (records.Page{Limit: r.Limit}); ; {
 		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, memory.Recent, page)

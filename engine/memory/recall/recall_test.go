@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// fill stores memories that say nothing of interest, so many that all before them go into blocks.
+// fill stores enough meaningless memories that all earlier ones are put into blocks.
 func fill(k *enginetest.Kit) {
 	k.Helper()
 	for i := range 70 {
@@ -27,7 +27,7 @@ func fill(k *enginetest.Kit) {
 	k.Drain()
 }
 
-// A word is found however it is written: by case, form, accents, script or encoding.
+// A word is found in any spelling: case, form, accents, script or encoding.
 func TestRecallFindsWords(t *testing.T) {
 	cases := []struct{ key, content, query string }{
 		{"case", "The Eiffel Tower", "EIFFEL"},
@@ -72,7 +72,7 @@ func TestRecallFindsWords(t *testing.T) {
 	check("in blocks")
 }
 
-// Odd texts are stored, and found by what they hold or not at all; nothing breaks.
+// Odd texts are stored, and found by their content or not at all, without failures.
 func TestRecallOfOddTexts(t *testing.T) {
 	k := enginetest.New(t)
 	var distinct strings.Builder
@@ -114,7 +114,7 @@ func TestRecallOfOddTexts(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused, and says what to do instead.
+// Invalid queries are rejected, with a hint on what to do instead.
 func TestRecallRefuses(t *testing.T) {
 	k := enginetest.New(t)
 	for field, q := range map[string]recall.Query{
@@ -139,7 +139,7 @@ func TestRecallRefuses(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// Without words the most recent come first, of memories and of messages alike.
+// Without words the most recent come first, for memories and messages alike.
 func TestRecallOfTheMostRecent(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 5 {
@@ -165,7 +165,7 @@ func TestRecallOfTheMostRecent(t *testing.T) {
 	}
 }
 
-// Messages are found at once, the same before and after a job has indexed them, and as far as the viewer may see.
+// Messages are found at once, the same before and after a job has indexed them, and only if the viewer may see them.
 func TestRecallOfTranscripts(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s1", enginetest.User("we planned the trip to Lisbon"), enginetest.Assistant("with a stop in Madrid"))
@@ -229,7 +229,7 @@ func TestRecallOfTranscripts(t *testing.T) {
 	}
 }
 
-// What only another delegation says neither stands for a word of the query nor tells that the word is there.
+// What only another delegation says neither stands for a word of the query nor reveals that the word exists.
 func TestRecallNamesNoHiddenWords(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("a narrow passage"), enginetest.User("the parcel was received"),
@@ -251,7 +251,7 @@ func TestRecallNamesNoHiddenWords(t *testing.T) {
 	}
 }
 
-// reading is a store that counts the documents that are read out of blocks.
+// reading is a store that counts the documents read from blocks.
 type reading struct {
 	store.Store
 	documents int
@@ -266,7 +266,7 @@ func (r *reading) Read(ctx context.Context, tenant string, q store.Query) (store
 	return r.Store.Read(ctx, tenant, q)
 }
 
-// A namespace with few memories is searched without reading what fits better elsewhere, however much that is.
+// A namespace with few memories is searched without reading better matches elsewhere, however many there are.
 func TestRecallReadsOneNamespace(t *testing.T) {
 	raw := &reading{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
@@ -294,7 +294,7 @@ func TestRecallReadsOneNamespace(t *testing.T) {
 	}
 }
 
-// Messages beyond what one request can search are counted, and found once the job has come to them.
+// Messages beyond what one request can search are counted, and found once the job has reached them.
 func TestRecallSaysWhatItMisses(t *testing.T) {
 	k := enginetest.New(t)
 	messages := make([]string, 2100)
@@ -315,7 +315,7 @@ func TestRecallSaysWhatItMisses(t *testing.T) {
 	}
 }
 
-// A project whose transcripts nobody searches has nothing of an index.
+// A project whose transcripts are never searched has no index of them.
 func TestUnsearchedTranscriptsCostNothing(t *testing.T) {
 	k := enginetest.New(t)
 	for range 3 {
@@ -329,7 +329,7 @@ func TestUnsearchedTranscriptsCostNothing(t *testing.T) {
 	}
 }
 
-// A deleted project takes its indexes and their jobs with it.
+// Deleting a project deletes its indexes and their jobs.
 func TestDeletedProjectLeavesNoIndex(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("some words"))

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// maxHeads bounds the sessions that one query without words looks at.
+// maxHeads limits the sessions that one query without words examines.
 const maxHeads = 20_000
 
-// recentMessages gives the newest messages with a text, out of the sessions that were active last.
+// recentMessages finds the newest messages with a text, in the sessions that were active last.
 func (r *recalling) recentMessages() error {
 	sessions, err := r.lastActive()
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *recalling) recentMessages() error {
 	var found []Hit
 	budget := workBudget{tailMessages, tailBytes}
 	for _, s := range sessions {
-		// Messages older than the oldest hit at hand cannot be among the newest.
+		// Messages older than the oldest hit so far cannot be among the newest.
 		if len(found) >= r.Limit && s.LastActivity.Before(found[r.Limit-1].CreatedAt) {
 			break
 		}
@@ -49,8 +49,8 @@ func (r *recalling) recentMessages() error {
 	return nil
 }
 
-// lastActive gives the sessions that may have the newest messages, the last active first. Where there are many it keeps
-// tailMessages of them, because each has a message that costs of the budget, so that none further back is reached.
+// lastActive returns the sessions that may have the newest messages, last active first. If there are many it keeps
+// tailMessages of them: each has a message that uses the budget, so no session after these would be reached.
 func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 	take := func(h session.NamedHead) {
 		if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.ID == r.SessionID) &&
@@ -89,7 +89,7 @@ func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 	return sessions, nil
 }
 
-// newestOf gives a session's newest messages that the request may show, newest first.
+// newestOf returns a session's newest messages that the request may show, newest first.
 func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []Hit, err error) {
 	for last := h.Superseded.LastMessage(h.Messages); last > 0 && len(hits) < r.Limit && budget.left(); {
 		first := last - min(last, transcript.BodiesAtOnce) + 1

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// failing is a store of which one commit fails, before or after it was done.
+// failing is a store of which one commit fails, before or after it is executed.
 type failing struct {
 	store.Store
 	at    atomic.Int64
@@ -36,8 +36,7 @@ func (f *failing) Commit(ctx context.Context, tenant string, b store.Batch) erro
 	return errors.New("the machine stopped")
 }
 
-// Whichever write is the last before the machine stops: the index holds the words of the memories that there are, and
-// no others.
+// Whichever write is the last before the machine stops, the index has exactly the words of the existing memories.
 func TestIndexAndRecordsAgreeAfterAStop(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := int64(1); ; at++ {
@@ -77,7 +76,7 @@ func TestIndexAndRecordsAgreeAfterAStop(t *testing.T) {
 	}
 }
 
-// changesUntilStop stores, overwrites and forgets until a commit fails, and tells whether one did.
+// changesUntilStop stores, overwrites and forgets until a commit fails, and reports whether one did.
 func changesUntilStop(k *enginetest.Kit, f *failing) bool {
 	o := enginetest.Open(k.TB, f)
 	o.Admin = k.Admin
@@ -108,7 +107,7 @@ func changesUntilStop(k *enginetest.Kit, f *failing) bool {
 	return false
 }
 
-// Writers, forgetters, readers and the jobs at once: in the end recall finds exactly what there is.
+// Writers, forgetters, readers and jobs run concurrently. In the end recall finds exactly what there is.
 func TestRecallUnderConcurrency(t *testing.T) {
 	k := enginetest.New(t)
 	var working sync.WaitGroup
@@ -180,7 +179,7 @@ func TestRecallUnderConcurrency(t *testing.T) {
 	}
 }
 
-// readsOf is a store that notes whose keys are read.
+// readsOf is a store that records which tenants' keys are read.
 type readsOf struct {
 	store.Store
 	mu    sync.Mutex
@@ -200,7 +199,7 @@ func (c *readsOf) Read(ctx context.Context, tenant string, q store.Query) (store
 	return r, err
 }
 
-// A query touches no other tenant's keys, and costs the same however many tenants there are.
+// A query reads no other tenant's keys, and costs the same however many tenants there are.
 func TestRecallTouchesOneTenant(t *testing.T) {
 	cost := map[int]int{}
 	for _, tenants := range []int{2, 40} {

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// ofTimes answers a query that asks for a time and nothing else, such as "what did I do yesterday?", with what is of that
-// time, the newest first. It returns false if the query asks for something else that can be found, or nothing is of that
-// time.
+// ofTimes handles a query that asks only for a time, such as "what did I do yesterday?". It finds what is of that time,
+// newest first. It returns false if the query asks for something else that can be found, or nothing is of that time.
 func (r *recalling) ofTimes() (bool, error) {
 	times, rest := rank.TimesOf(r.Query.Query, r.now())
 	days := times.Days(r.now())
@@ -52,7 +51,7 @@ func (r *recalling) ofTimes() (bool, error) {
 	return true, nil
 }
 
-// within is the request without words and limited to some days. It is nil if the request's own bounds exclude them.
+// within returns the request without words, limited to some days, or nil if the request's own bounds exclude them.
 func (r *recalling) within(span rank.Span) *recalling {
 	q := *r.Query
 	first, last := span.Bounds()
@@ -88,7 +87,7 @@ func (r *recalling) recent() error {
 	return r.recentMessages()
 }
 
-// finds tells whether words find anything by themselves.
+// finds reports whether words find anything by themselves.
 func (r *recalling) finds(words string) (bool, error) {
 	q := *r.Query
 	q.Query, q.MinScore, q.Limit = words, 0, 1

@@ -17,11 +17,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Transcripts are indexed after the turns. Once a project was asked for them, each turn marks its session, with one
-// small record in its own batch, and a job indexes what is marked. The sessions that the project had before are its
-// backlog, which another job marks. A project whose transcripts nobody searches pays nothing.
+// Transcripts are indexed after the turns. Once a project's transcripts have been searched, each turn marks its
+// session, with one small record in its own batch, and a job indexes the marked sessions. The sessions that the project
+// had before are its backlog, which another job marks. A project whose transcripts are never searched has no cost.
 
-// How much one unit of work does.
+// The amount of work in one unit.
 const (
 	indexChunk      = 256     // messages of a session
 	indexChunkBytes = 2 << 20 // of these messages
@@ -29,11 +29,11 @@ const (
 	backlogAtOnce   = 4       // chunks of sessions that the first query marks itself
 )
 
-// streamState is the record that says how far a session is indexed.
+// streamState records how far a session is indexed.
 type streamState struct {
-	Messages uint64 `json:"messages"` // indexed, from the first
+	Messages uint64 `json:"messages"` // the number of indexed messages, from the first
 	Next     uint64 `json:"next"`     // position of the next document
-	// Superseded are the session's runs of which no document is in the index any more, Gone how many were taken out.
+	// Superseded are the session's runs without documents in the index, and Gone the number of documents removed for them.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Gone       uint64          `json:"gone,omitempty"`
 }
@@ -46,7 +46,8 @@ func readStreamState(value []byte) (s streamState, err error) {
 	return s, err
 }
 
-// enableTranscripts has a project's turns mark their sessions from now on, and the sessions that it has marked.
+// enableTranscripts makes a project's turns mark their sessions from now on, and marks the sessions that it already
+// has.
 func (svc *Service) enableTranscripts(ctx context.Context, c ident.Caller, projectID string) error {
 	p, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (*project.Record, error) {
 		p, err := svc.projects.Project(t, c, projectID)
@@ -77,12 +78,12 @@ func (svc *Service) enableTranscripts(ctx context.Context, c ident.Caller, proje
 	return nil
 }
 
-// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
-// value is a zero byte and the id of the last session that was looked at.
+// markBacklog marks a chunk of the sessions that a project had when its transcripts were first searched. The job's
+// value is a zero byte and the id of the last session examined.
 func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.Item) error {
 	pinc, _ := records.BacklogJob.Split(job.Key)
 	rng := records.Session.Under(pinc)
-	if len(job.Value) > 1 { // a damaged job begins anew
+	if len(job.Value) > 1 { // a damaged job starts over
 		rng.From = append(records.Session.Key(pinc, string(job.Value[1:])), 0)
 	}
 	rng.Limit = backlogChunk
@@ -130,7 +131,7 @@ func (svc *Service) stepTranscripts(ctx context.Context, tenant string) (done bo
 	return false, nil
 }
 
-// marked is a session with messages that may not be indexed, as of one state of the store.
+// marked is a session that may have unindexed messages, in one state of the store.
 type marked struct {
 	id    string
 	sinc  ident.Incarnation
@@ -138,14 +139,14 @@ type marked struct {
 	state streamState
 }
 
-// keysOfMark names what readMark reads: the session's head, and how far the session is indexed.
+// keysOfMark returns the keys that readMark needs: the session's head, and the record of how far it is indexed.
 func keysOfMark(pinc ident.Incarnation, mark store.Item) [][]byte {
 	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
 	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(sinc.Stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone. It fails with records.ErrDamaged where the session's head
-// is damaged, and with index.ErrBroken where the record of how far it is indexed is.
+// readMark returns a marked session, or nil if it is gone. It returns records.ErrDamaged if the session's head is
+// damaged, and index.ErrBroken if the record of how far it is indexed is damaged.
 func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
 	m := &marked{id: string(mark.Value[8:]), sinc: sinc}
@@ -162,8 +163,8 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	return m, nil
 }
 
-// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. It does nothing
-// while the index is being dropped. A mark that cannot be read is replaced by a new backlog.
+// indexSession indexes a chunk of a marked session's messages, and deletes the mark with the last one. It does nothing
+// while the index is being dropped. It replaces an unreadable mark by a new backlog.
 func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
 	pinc, _, _ := records.UnindexedJob.Split(mark.Key)
 	if len(mark.Value) < 8 {
@@ -183,7 +184,7 @@ func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.
 	return true, svc.db.Commit(ctx, tenant, t.Batch)
 }
 
-// indexMessages collects the writes that index a chunk of a marked session's messages.
+// indexMessages adds the writes that index a chunk of a marked session's messages.
 func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark store.Item) error {
 	// The batch expects the session's head, so that nothing is indexed of a session that is being swept.
 	got, err := t.Look(keysOfMark(pinc, mark)...)
@@ -229,10 +230,10 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 	return t.PutJSON(got[1].Key, m.state)
 }
 
-// removeSuperseded takes a chunk of the documents of messages that a rewind took back out of the index, and tells
+// removeSuperseded removes from the index a chunk of the documents of messages that a rewind took back, and reports
 // whether there are more.
 func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
-	oldest := m.head.Messages + 1 // of the messages that may have documents still
+	oldest := m.head.Messages + 1 // of the messages that may still have documents
 	for _, r := range m.head.Superseded {
 		if !slices.Contains(m.state.Superseded, r) {
 			oldest = r.Messages[0]
@@ -247,7 +248,7 @@ func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (m
 	return more, err
 }
 
-// restored is the first indexed message that was superseded and lives again; 0: there is none.
+// restored returns the first indexed message that was superseded and has been restored, or 0 if there is none.
 func (m *marked) restored() uint64 {
 	for _, r := range m.state.Superseded {
 		first, _ := m.head.Superseded.Stretch(r.Messages[0])
@@ -258,8 +259,8 @@ func (m *marked) restored() uint64 {
 	return 0
 }
 
-// removeRestored takes a chunk of the documents from the first restored message on out of the index, so that they are
-// indexed again in their order, and tells whether there are more.
+// removeRestored removes from the index a chunk of the documents from the first restored message on, so that they are
+// indexed again in order. It reports whether there are more.
 func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
 	first := m.restored()
 	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
@@ -270,7 +271,7 @@ func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (mor
 	return more, err
 }
 
-// IndexTranscripts has all transcripts of a project marked to be indexed again after its index was dropped: an
+// IndexTranscripts marks all transcripts of a project to be indexed again after its index was dropped. It is an
 // index.Source.
 func (svc *Service) IndexTranscripts(ctx context.Context, tenant string, pinc ident.Incarnation, _ string) (
 	next string, err error,
@@ -278,25 +279,25 @@ func (svc *Service) IndexTranscripts(ctx context.Context, tenant string, pinc id
 	return "", svc.db.Commit(ctx, tenant, newBacklog(pinc))
 }
 
-// newBacklog has all sessions of a project marked.
+// newBacklog returns a batch that makes all sessions of a project its backlog.
 func newBacklog(pinc ident.Incarnation) store.Batch {
 	return store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(pinc), Value: []byte{0}}}}
 }
 
-// workBudget bounds the messages that are analysed and their bytes. It is used up when either is.
+// workBudget limits the number of messages that are analysed and their bytes. It is used up when either is.
 type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// left counts the messages that are still to be indexed.
+// left returns the number of messages that are not indexed yet.
 func (m *marked) left() uint64 {
 	n := m.head.Messages - m.state.Messages
 	gone := m.head.Superseded
 	return n - (gone.Messages(m.head.Messages) - gone.Messages(m.state.Messages))
 }
 
-// analyse makes documents of a session's messages behind those that are indexed, without superseded ones, as far as the
-// budget goes, and moves the session's state behind them.
+// analyse makes documents of a session's messages after those that are indexed, except superseded ones, within the
+// budget, and advances the session's state.
 func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budget *workBudget) (
 	docs []rank.Document, languages []string, err error,
 ) {
@@ -323,7 +324,7 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			m.state.Messages++
 			hd, msg, err := transcript.ParseBody(body)
 			if err != nil {
-				continue // Damaged ones are reported where they are listed.
+				continue // Damaged ones are reported when they are listed.
 			}
 			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
 				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,

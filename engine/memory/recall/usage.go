@@ -15,7 +15,7 @@ func usageOf(got Embedded, failed *ProviderError) tenant.EmbeddingUsage {
 	return u
 }
 
-// noteUsed counts a query's call. The job writes it, because a query writes nothing.
+// noteUsed records the usage of a query's call. The job stores it, because a query writes nothing.
 func (svc *Service) noteUsed(tenantID string, u tenant.EmbeddingUsage) {
 	e := &svc.embedding
 	e.mu.Lock()
@@ -25,7 +25,7 @@ func (svc *Service) noteUsed(tenantID string, u tenant.EmbeddingUsage) {
 	e.used[tenantID] = sum
 }
 
-// writeUsed writes what queries used.
+// writeUsed stores the usage of queries.
 func (svc *Service) writeUsed(ctx context.Context, tenantID string) (done bool, err error) {
 	e := &svc.embedding
 	e.mu.Lock()

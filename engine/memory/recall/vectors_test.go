@@ -22,7 +22,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
-// embedding is an engine whose operator named a provider of embeddings.
+// embedding returns an engine with an embedding provider.
 func embedding(t testing.TB, raw store.Store) (*enginetest.Kit, *embedserver.Server) {
 	t.Helper()
 	server := embedserver.New("a-key-of-some-length")
@@ -30,7 +30,7 @@ func embedding(t testing.TB, raw store.Store) (*enginetest.Kit, *embedserver.Ser
 	return embeddingBy(t, raw, server.URL+"/v1"), server
 }
 
-// embeddingBy is an engine whose operator named the provider at a URL.
+// embeddingBy returns an engine whose embedding provider is at a URL.
 func embeddingBy(t testing.TB, raw store.Store, url string) *enginetest.Kit {
 	t.Helper()
 	e, err := openai.NewEmbedder(openai.Options{BaseURL: url, APIKey: "a-key-of-some-length"})
@@ -40,7 +40,7 @@ func embeddingBy(t testing.TB, raw store.Store, url string) *enginetest.Kit {
 	return enginetest.Open(t, raw, func(o *engine.Options) { o.Embedder = e })
 }
 
-// vectors counts the records of vectors that the store holds.
+// vectors counts the records of vectors in the store.
 func vectors(k *enginetest.Kit) (n int) {
 	for _, it := range k.Everything(k.Admin.Tenant) {
 		if key := string(it.Key); strings.HasPrefix(key, "v\x00") && (key[11] == 'y' || key[11] == 'z') {
@@ -52,7 +52,7 @@ func vectors(k *enginetest.Kit) (n int) {
 
 const model = `{"embedding_model":"near","embedding_timeout_ms":5000}`
 
-// Words that share parts are found by their vectors, and the parts of each score add up.
+// Words with common parts are found by their vectors, and the parts of each score add up.
 func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	for i, text := range []string{"Our automobiles are red", "A cake with apples", "Our tandem has two saddles"} {
@@ -94,7 +94,7 @@ func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 	k.Sound()
 }
 
-// The newer of two memories that contradict each other comes first, although the older is nearer to the query.
+// The newer of two contradicting memories comes first, although the older is nearer to the query.
 func TestVectorsLeaveNewerFactsFirst(t *testing.T) {
 	k, _ := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -108,8 +108,8 @@ func TestVectorsLeaveNewerFactsFirst(t *testing.T) {
 	}
 }
 
-// A message is as near as what it says together with what stands around it and who says it. Two answers of the same
-// words, which say nothing of the question alone, differ by what they answer.
+// The nearness of a message depends on its text together with the messages around it and its speaker. Two answers with
+// the same words, which say nothing about the question by themselves, differ by what they answer.
 func TestVectorsKnowWhatStandsAround(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -138,7 +138,7 @@ func TestVectorsKnowWhatStandsAround(t *testing.T) {
 	k.Sound()
 }
 
-// What is forgotten or overwritten leaves no vector; another model makes all anew; no model removes all.
+// Forgetting or overwriting removes the vector, another model makes all vectors again, and no model removes all.
 func TestVectorsGoWithWhatTheyAreOf(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -172,7 +172,7 @@ func TestVectorsGoWithWhatTheyAreOf(t *testing.T) {
 	k.Sound()
 }
 
-// late is a store in which the commit of a vector comes just before that which takes its document out of blocks.
+// late is a store in which the commit of a vector comes just before the one that removes its document from blocks.
 type late struct {
 	store.Store
 	held *store.Batch
@@ -194,12 +194,12 @@ func (l *late) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	return l.Store.Commit(ctx, tenant, b)
 }
 
-// The vector of a text that is forgotten while the provider is asked does not stay.
+// The vector of a text that is forgotten while the provider is called does not stay.
 func TestVectorsDoNotOutliveTheirDocuments(t *testing.T) {
 	k, _ := embedding(t, &late{Store: memstore.New()})
 	k.SetIn("default", model)
 	k.Keep("secret", "zebrafish quagmire")
-	for range 100 { // until the vector is held
+	for range 100 { // until the vector is held back
 		if _, err := k.Step(t.Context()); err != nil {
 			break
 		}
@@ -210,7 +210,7 @@ func TestVectorsDoNotOutliveTheirDocuments(t *testing.T) {
 	}
 }
 
-// While the provider fails, documents are found by words, the answer says why, and the job tries again later.
+// While the provider fails, documents are found by words, the response says why, and the job retries later.
 func TestRecallWhileTheProviderFails(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -223,7 +223,7 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 	for i, code := range []string{"provider_rate_limited", "provider_error", "provider_refused"} {
 		status := []int{429, 500, 401}[i]
 		server.Fail(status)
-		k.Advance(10 * time.Second) // so that it is tried again
+		k.Advance(10 * time.Second) // so that it is retried
 		r := k.Search(recall.Query{Query: "tandem"})
 		if len(r.Data) != 1 || r.Vectors != code || r.Data[0].Why.Vector != 0 {
 			t.Errorf("status %d: %+v", status, r)
@@ -260,7 +260,7 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 	k.Sound()
 }
 
-// One text that the provider refuses keeps no other from its vector.
+// One text that the provider refuses does not keep the others from their vectors.
 func TestARefusedTextHoldsUpNoOther(t *testing.T) {
 	k, server := embedding(t, memstore.New())
 	k.SetIn("default", model)
@@ -287,7 +287,7 @@ func TestARefusedTextHoldsUpNoOther(t *testing.T) {
 	k.Sound()
 }
 
-// A text whose vector is none, or of other dimensions than were asked for, keeps no other from its own.
+// A text with an invalid vector, or one of other dimensions than requested, does not keep the others from theirs.
 func TestAnOddVectorHoldsUpNoOther(t *testing.T) {
 	for name, odd := range map[string][]float32{"zeros": make([]float32, 32), "empty": {}, "longer": make([]float32, 33)} {
 		k, server := embedding(t, memstore.New())
@@ -316,10 +316,10 @@ func TestAnOddVectorHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Each damage of a vector's records is found.
+// Every damage of a vector's records is found.
 func TestVerifyKnowsVectors(t *testing.T) {
 	for name, damage := range map[string]func(it store.Item) *store.Batch{
-		"orphan": func(it store.Item) *store.Batch { // of a place where nothing is
+		"orphan": func(it store.Item) *store.Batch { // of a place without a document
 			key := slices.Clone(it.Key)
 			key[len(key)-1] ^= 1
 			return &store.Batch{Put: []store.Pair{{Key: key, Value: it.Value}}}

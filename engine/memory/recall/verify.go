@@ -14,19 +14,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of transcripts on their way into the index: how far each session is indexed, and what is to
-// index the rest. The records come after sessions' heads and projects.
+// checks is what is known about the indexing of transcripts: how far each session is indexed, and what will index the
+// rest. The records come after sessions' heads and projects.
 type checks struct {
 	projects *project.Checks
 	sessions *session.Checks
 	index    *index.Checks
 	marked   map[ident.Incarnation]bool   // sessions with messages to be indexed
-	backlog  map[ident.Incarnation]string // by project: the last session that was looked at for marking
+	backlog  map[ident.Incarnation]string // by project: the last session examined for marking
 	indexed  map[projectStream]indexed
 	dead     map[projectStream]uint64 // documents of superseded messages
 }
 
-// indexed is how far a session is: messages that are in the index, and runs that are out of it.
+// indexed says how far a session is indexed: the messages in the index, and the runs removed from it.
 type indexed struct {
 	messages   uint64
 	superseded transcript.Runs
@@ -35,7 +35,7 @@ type indexed struct {
 // projectStream is a session in a project's index.
 type projectStream struct{ pinc, sinc ident.Incarnation }
 
-// NewChecks makes the checks of one tenant, and tells those of the index what there is of transcripts.
+// NewChecks returns the checks of one tenant, and gives those of the index what they need to know about transcripts.
 func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Room {
 	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
 		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]indexed{}, dead: map[projectStream]uint64{}}
@@ -45,7 +45,7 @@ func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.
 	return c
 }
 
-// Checks lists the checks by the kind of record.
+// Checks returns the checks by kind of record.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.RecallStream, Record: c.stream},
@@ -54,7 +54,7 @@ func (c *checks) Checks() []verify.Check {
 	}
 }
 
-// ofMessage holds a document against the session whose message it is.
+// ofMessage compares a document with the session of its message.
 func (c *checks) ofMessage(s *verify.Space, x *index.Seen, d *rank.Document) {
 	sinc := ident.IncarnationOf(d.Stream)
 	h := c.sessions.Heads[sinc]
@@ -71,7 +71,7 @@ func (c *checks) ofMessage(s *verify.Space, x *index.Seen, d *rank.Document) {
 	}
 }
 
-// stream takes the record of where a stream of memories goes on, or of how far a session is indexed.
+// stream checks the record of where a stream of memories continues, or of how far a session is indexed.
 func (c *checks) stream(s *verify.Space, it store.Item) {
 	x := c.index.Of(s, it.Key)
 	if x == nil {
@@ -82,7 +82,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	h, end := c.sessions.Heads[sinc], x.Ends[stream]
 	delete(x.Ends, stream)
 	if it.Damaged {
-		c.marked[sinc] = true // nothing is known of how far it is
+		c.marked[sinc] = true // it is unknown how far it is indexed
 		return
 	}
 	var state streamState
@@ -116,7 +116,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	}
 }
 
-// mark is the job to index what is new in a session.
+// mark checks a job to index new messages of a session.
 func (c *checks) mark(s *verify.Space, it store.Item) {
 	pinc, sinc, _ := records.UnindexedJob.Split(it.Key)
 	c.marked[sinc] = true
@@ -135,7 +135,7 @@ func (c *checks) mark(s *verify.Space, it store.Item) {
 	}
 }
 
-// marking is the job to mark the sessions that a project had before its transcripts were searched.
+// marking checks a job to mark the sessions that a project had before its transcripts were searched.
 func (c *checks) marking(s *verify.Space, it store.Item) {
 	pinc, _ := records.BacklogJob.Split(it.Key)
 	c.backlog[pinc] = ""
@@ -146,7 +146,7 @@ func (c *checks) marking(s *verify.Space, it store.Item) {
 	}
 }
 
-// Finish tells of sessions that nothing will index.
+// Finish reports sessions that nothing will index.
 func (c *checks) Finish(s *verify.Space) {
 	for sinc, h := range c.sessions.Heads {
 		indexed := c.indexed[projectStream{h.Pinc, sinc}]

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// What is written one way is found when it is asked for another way, among memories that hold the other words.
+// What is written one way is found when asked for another way, among memories with the other words.
 func TestRecallFindsOtherSpellings(t *testing.T) {
 	k := enginetest.New(t)
 	for key, content := range map[string]string{
@@ -28,7 +28,7 @@ func TestRecallFindsOtherSpellings(t *testing.T) {
 	} {
 		k.Remember(memory.Spec{Key: key, Content: content})
 	}
-	cases := []struct{ query, want string }{ // all keys, the best first; …: and others behind; *: any
+	cases := []struct{ query, want string }{ // all keys, best first; "…" means others after it, "*" any
 		{"recieved parcle", "typo"}, {"warehuose", "typo"}, {"wharehouze", "typo"}, {"xeceived", ""},
 		{"Marla", "names"}, {"Mara", "names"}, {"Pis", ""},
 		{"Küche", "compound"}, {"Schublade", "compound"}, {"Schlüssel", "lock"}, {"Haustür", "lock"},
@@ -75,7 +75,7 @@ func TestRecallFindsOtherSpellings(t *testing.T) {
 	}
 }
 
-// A word that many texts hold is no typing error; one that few hold may be one for a word that far more do.
+// A word that many texts contain is not a typing error. One that few contain may be one for a word that far more do.
 func TestRecallTakesNoUsualWordForATypo(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 30 {
@@ -92,7 +92,7 @@ func TestRecallTakesNoUsualWordForATypo(t *testing.T) {
 	}
 }
 
-// Relative dates are meant from the request's time.
+// Relative dates refer to the request's time.
 func TestRecallKnowsRelativeDates(t *testing.T) {
 	k := enginetest.New(t)
 	start := k.Clock()
@@ -121,7 +121,7 @@ func TestRecallKnowsRelativeDates(t *testing.T) {
 	}
 }
 
-// Calls of tools are found by what they were called with.
+// Tool calls are found by their arguments.
 func TestRecallFindsCalls(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("please change it"),

@@ -1,5 +1,5 @@
 // Package snowball turns texts into the terms of the recall index: Unicode words, case-folded and stemmed, without stop
-// words; overlapping pairs of characters where a script writes without spaces; emoji as words of their own.
+// words; overlapping pairs of characters in scripts without spaces; and emoji as separate words.
 package snowball
 
 import (
@@ -35,7 +35,7 @@ import (
 //go:embed stopwords/*.txt
 var lists embed.FS
 
-// language is a way of stemming.
+// language is a language with its stemmer.
 type language struct {
 	name   string
 	stem   func(*snowballstem.Env) bool
@@ -43,23 +43,23 @@ type language struct {
 	bit    languages
 }
 
-// languages is a set of languages, each a bit.
+// languages is a set of languages, with one bit for each.
 type languages uint32
 
-// has tells whether a language is in the set, which nil is in none.
+// has reports whether a language is in the set. nil is in no set.
 func (s languages) has(l *language) bool { return l != nil && s&l.bit != 0 }
 
-// Analyser makes terms. Safe for concurrent use.
+// Analyser makes terms. It is safe for concurrent use.
 type Analyser struct {
-	latin     []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
+	latin     []*language // in Latin script; English comes first, and is assumed if stop words indicate no other
 	other     map[*unicode.RangeTable]*language
 	ukrainian *language
-	letters   map[rune]languages   // the languages whose alphabets have a letter
-	stops     map[string]languages // the words that say nothing, case-folded, with the languages of which that holds
+	letters   map[rune]languages   // the languages whose alphabets have the letter
+	stops     map[string]languages // the stop words, case-folded, with the languages that have them
 	stems     *stems
 }
 
-// New reads the lists of stop words that come with the package.
+// New reads the lists of stop words that are part of the package.
 func New() (*Analyser, error) {
 	a := &Analyser{other: map[*unicode.RangeTable]*language{}, stops: map[string]languages{}, stems: newStems()}
 	for i, l := range []*language{
@@ -84,7 +84,7 @@ func New() (*Analyser, error) {
 		{name: "ukrainian", stem: stemUkrainian, script: unicode.Cyrillic},
 	} {
 		l.bit = 1 << i
-		if l.name != "tamil" { // No list of its stop words is known.
+		if l.name != "tamil" { // There is no list of its stop words.
 			list, err := lists.ReadFile("stopwords/" + l.name + ".txt")
 			if err != nil {
 				return nil, err
@@ -96,7 +96,7 @@ func New() (*Analyser, error) {
 		switch {
 		case l.script == unicode.Latin:
 			a.latin = append(a.latin, l)
-		case l.name == "ukrainian": // Document and Query take it for Russian, because decisions are replayed by them.
+		case l.name == "ukrainian": // Document and Query treat it as Russian, because replays of decisions depend on that.
 			a.ukrainian = l
 		default:
 			a.other[l.script] = l
@@ -106,14 +106,14 @@ func New() (*Analyser, error) {
 	return a, nil
 }
 
-// Document gives a text's terms in reading order without stop words, and the language that its Latin words were stemmed
-// in, "" where it has none. In a text of nothing but stop words they count as words.
+// Document returns a text's terms in reading order without stop words, and the language that its Latin words were
+// stemmed in, or "" if it has none. In a text that has only stop words they count as words.
 func (a *Analyser) Document(text string) (terms []string, latin string) {
 	d := a.read(text)
 	return d.terms, d.latin
 }
 
-// words cuts a text into words, which know where they say nothing.
+// words splits a text into words and marks stop words.
 func (a *Analyser) words(text string) []word {
 	words := split(fold(text))
 	for i := range words {
@@ -122,7 +122,7 @@ func (a *Analyser) words(text string) []word {
 	return words
 }
 
-// reading is a text's words with what Document makes of them, and with what it was made by.
+// reading is a text's words with the result of Document, and what it depends on.
 type reading struct {
 	words []word
 	terms []string
@@ -147,8 +147,8 @@ func (a *Analyser) read(text string) reading {
 	return r
 }
 
-// Query gives the words of a query that say something, each once, with their terms in English and in all of the Latin
-// languages named. In a query of nothing but stop words they count as words.
+// Query returns the significant words of a query, each once, with their terms in English and in all of the given Latin
+// languages. In a query that has only stop words they count as words.
 func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	known := []*language{a.latin[0]}
 	for _, l := range a.latin[1:] {
@@ -188,8 +188,8 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	return out
 }
 
-// stemming is the language that a word is stemmed in: that of its script, or nil where no stemmer knows the script. For
-// words in Latin script it is the one given.
+// stemming returns the language that a word is stemmed in: that of its script, or nil if no stemmer knows the script.
+// For words in Latin script it is the one given.
 func (a *Analyser) stemming(w word, latin *language) *language {
 	if w.script == unicode.Latin {
 		return latin
@@ -197,10 +197,10 @@ func (a *Analyser) stemming(w word, latin *language) *language {
 	return a.other[w.script]
 }
 
-// guessWords is how many words of a text its language is guessed by.
+// guessWords is the number of words of a text from which its language is guessed.
 const guessWords = 4096
 
-// languageOf guesses which of some languages a text's Latin words are of, by the stop words among them.
+// languageOf guesses the language, among some, of a text's Latin words, by the stop words among them.
 func languageOf(words []word, of []*language) *language {
 	var hits [32]int // by the language's bit
 	for i := range words[:min(len(words), guessWords)] {

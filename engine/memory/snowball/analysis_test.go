@@ -70,7 +70,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// Each word of a document is found by itself, in the document's language, unless it is a stop word among others.
+// Each word of a document is found by itself, in the document's language, unless it is one of its stop words.
 func TestQueryFindsDocument(t *testing.T) {
 	a := newAnalyser(t)
 	for _, text := range []string{
@@ -98,7 +98,7 @@ func (a *Analyser) languageNamed(name string) *language {
 	return nil
 }
 
-// Whatever the bytes, terms are valid, not too long, hold no zero byte, and are the same for the same text in a query.
+// For any bytes, terms are valid, not too long, contain no zero byte, and are the same for the same text in a query.
 func FuzzAnalyse(f *testing.F) {
 	a := newAnalyser(f)
 	for _, s := range []string{"The dogs' café", "東京都へ", "👩‍👩‍👧 ﷺ", "a\x00b", "\xff\xfe", "ẞß ŉ İI", "'''a'bcd"} {

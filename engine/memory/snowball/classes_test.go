@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// found tells whether a query finds a text by its words, as the index does in a space that has nothing but the text.
+// found reports whether a query finds a text by its words, as the index does in a space that contains only the text.
 func found(a *Analyser, text, query string) bool {
 	indexed := a.Index(text)
 	terms := append(slices.Clone(indexed.Terms), indexed.Stops...)

@@ -13,16 +13,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// Forms are further terms of a text, by which what is written one way is found when it is asked for another way. They
-// are not among the terms of Document, which decisions are replayed by.
+// Forms are further terms of a text, by which it is found when a query spells its words differently. They are not among
+// the terms of Document, because replays of decisions depend on those.
 
-// Bounds of what is taken for an identifier, and for a compound.
+// Limits of what counts as an identifier, and as a compound.
 const (
 	maxParts       = 6
 	maxJoined      = 40 // bytes
 	maxHumps       = 12
 	compoundLength = 9  // letters of a word that may be a compound
-	longCompound   = 14 // letters of one in a language that is not known to write them
+	longCompound   = 14 // letters of a compound in a language not known to write them
 	memberLength   = 4  // letters of a word that may be a part of one
 )
 
@@ -41,7 +41,7 @@ func (a *Analyser) Index(text string) rank.Indexed {
 	return x.out
 }
 
-// indexing is a text on its way into the index.
+// indexing is a text being indexed.
 type indexing struct {
 	*Analyser
 	original string
@@ -50,10 +50,10 @@ type indexing struct {
 	clauses  [][]*language // what the Latin words of each clause are stemmed in
 	cyrillic *language
 	out      rank.Indexed
-	further  []string // forms, which come behind the words
+	further  []string // forms, which come after the words
 }
 
-// read cuts the text into words and finds their languages.
+// read splits the text into words and determines their languages.
 func (x *indexing) read() {
 	x.words = x.wordsOf(x.original)
 	x.lang = x.languageOfText(x.words, x.latin)
@@ -76,7 +76,7 @@ func (x *indexing) read() {
 	}
 }
 
-// addWords adds the terms of all words, or only those of stop words where there is nothing else.
+// addWords adds the terms of all words, or only those of stop words if there are no others.
 func (x *indexing) addWords(stopsCount bool) {
 	for i := range x.words {
 		w := &x.words[i]
@@ -105,7 +105,7 @@ func (x *indexing) addWords(stopsCount bool) {
 	}
 }
 
-// waysOf gives the languages that a word is stemmed in. One that is nil stems nothing.
+// waysOf returns the languages that a word is stemmed in. A nil language does not stem.
 func (x *indexing) waysOf(w *word) []*language {
 	switch w.script {
 	case unicode.Latin:
@@ -116,17 +116,17 @@ func (x *indexing) waysOf(w *word) []*language {
 	return []*language{x.other[w.script]}
 }
 
-// note notes that a query must know a language. It tries English and Russian anyway.
+// note records that a query must use a language. Queries always use English and Russian.
 func (x *indexing) note(l *language) {
 	if l != nil && (l.script == unicode.Latin || l == x.ukrainian) && !slices.Contains(x.out.Languages, l.name) {
 		x.out.Languages = append(x.out.Languages, l.name)
 	}
 }
 
-// anyCompounds stands among languages for compounds in texts whose language does not show that it writes them.
+// anyCompounds is added to a list of languages for compounds in texts whose language is not known to write them.
 const anyCompounds = "compounds"
 
-// compounds tells whether a word is found by its end, too.
+// compounds reports whether a word can also be found by its ending.
 func (x *indexing) compounds(l *language, w *word) bool {
 	if w.script != unicode.Latin || l == nil {
 		return false
@@ -164,7 +164,7 @@ func (x *indexing) addIdentifiers() {
 	x.further = append(x.further, addressesOf(x.original)...)
 }
 
-// identifiers gives the longest runs of letters and digits, with single separators between them.
+// identifiers returns the longest runs of letters and digits, with single separators between them.
 func identifiers(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		from, end := -1, 0 // where a run begins, and where its last letter or digit ends
@@ -190,15 +190,15 @@ func identifiers(text string) iter.Seq[string] {
 
 const separators = "-_.,/'"
 
-// thousands is a number whose digits stand in groups of three.
+// thousands is a number with its digits in groups of three.
 var thousands = regexp.MustCompile(`^(\d{1,3}(?:[.,']\d{3})+)(?:[.,]\d{1,2})?$`)
 
-// identifierWords gives what identifiers are otherwise: getUserDetails and get_user_details are three words and one,
+// identifierWords returns the other forms of identifiers: getUserDetails and get_user_details are three words and one,
 // ABC-1234 is abc1234, 1,299.00 is 1299.
 func identifierWords(text string) (out []string) {
 	for id := range identifiers(norm.NFKC.String(text)) {
 		if isASCII(id) && strings.ToLower(id) == id && !strings.ContainsAny(id, "-_.,/'0123456789") {
-			continue // the usual word
+			continue // the usual case
 		}
 		if '0' <= id[0] && id[0] <= '9' {
 			if digits := thousands.FindStringSubmatch(id); digits != nil {
@@ -227,8 +227,8 @@ func identifierWords(text string) (out []string) {
 	return out
 }
 
-// joinedHumps joins neighbouring humps of a word, so that gatewayservice finds PaymentGatewayService: up to all but one of
-// three or four, and two of more.
+// joinedHumps returns adjacent humps of a word, joined, so that gatewayservice finds PaymentGatewayService: all but one
+// of three or four humps, and two of more.
 func joinedHumps(id string) (out []string) {
 	if isASCII(id) && (strings.ToLower(id) == id || strings.ToUpper(id) == id) || strings.ContainsAny(id, separators) {
 		return nil
@@ -249,16 +249,16 @@ func joinedHumps(id string) (out []string) {
 	return out
 }
 
-// Letters with digits behind a space may be one identifier: in a text where the letters are capitals, in a query
-// wherever they are few.
+// Letters followed by a space and digits may be one identifier: in a text if the letters are capitals, in a query
+// whenever there are few.
 var (
 	spacedIdentifier = regexp.MustCompile(`\b(\p{Lu}{2,5}) (\d{2,})\b`)
 	spacedAsked      = regexp.MustCompile(`\b(\p{L}{2,5}) (\d{2,})\b`)
 )
 
 func spacedIdentifiers(by *regexp.Regexp, text string) (out []string) {
-	// Searching a text takes a while, so only words with a number behind them are searched, with what stands beside them.
-	before, at := 0, 0 // where the space before the word is, or the text begins, and where the one behind it is
+	// Searching a text is slow, so only words followed by a number are searched, with the words next to them.
+	before, at := 0, 0 // where the space before the word is, or the text begins, and where the space after it is
 	for {
 		next := strings.IndexByte(text[at:], ' ')
 		if next < 0 {
@@ -285,7 +285,7 @@ func onlyDigits(r rune) rune {
 	return r
 }
 
-// humpsOf cuts a word at its humps: XMLHttpRequest into three.
+// humpsOf splits a word at its humps: XMLHttpRequest into three.
 func humpsOf(w string) (out []string) {
 	runes, from := []rune(w), 0
 	for i := 1; i < len(runes); i++ {
@@ -305,7 +305,7 @@ func reverse(s string) string {
 	return string(runes)
 }
 
-// lastOfRuns gives the last character of each run of a script without spaces. Any other character of a run begins a
+// lastOfRuns returns the last character of each run in a script without spaces. All other characters of a run begin a
 // pair.
 func lastOfRuns(text string) (out []string) {
 	if isASCII(text) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// identifier says in a regular expression what identifiers finds.
+// identifier is a regular expression for what identifiers finds.
 var identifier = regexp.MustCompile(`[\p{L}\p{N}]+(?:[-_.,/'][\p{L}\p{N}]+)*`)
 
-// FuzzIdentifiers holds the runs that are found against those of the expression.
+// FuzzIdentifiers compares the runs found with those of the expression.
 func FuzzIdentifiers(f *testing.F) {
 	for _, text := range []string{"", "a", "-a", "a-", "a-b", "a--b", "a-.b", "a.b,c/d'e_f", "getUserDetails(id_7)", "ABC-1234, 1,299.00.",
 		"Küchenschublade 猫が v2.1-β", "a \xff b-\xff-c", "x- y", "½-²", "…a…"} {
@@ -24,7 +24,7 @@ func FuzzIdentifiers(f *testing.F) {
 	})
 }
 
-// TestSpacedIdentifiers holds that searching words alone finds what searching the whole text would.
+// TestSpacedIdentifiers checks that searching only words finds what searching the whole text would.
 func TestSpacedIdentifiers(t *testing.T) {
 	pieces := []string{"ABC", "AB", "x", "é", "É", "ABCDEF", " ", " ", " ", "12", "7", "345", "-", "猫", "\n", "\xff", "_", "٣"}
 	rng := rand.New(rand.NewPCG(16, 6))

@@ -7,27 +7,26 @@ import (
 	"unicode"
 )
 
-// alphabets are the letters beside a to z of the languages in Latin script. English has none of its own and may borrow
-// any.
+// alphabets are the letters of the languages in Latin script besides a to z. English has none and may borrow any.
 var alphabets = map[string]string{
 	"german": "äöü", "french": "àâæçéèêëîïôœùûüÿ", "spanish": "áéíñóúü", "italian": "àèéìíîòóùú",
 	"portuguese": "áâãàçéêíóôõúü", "dutch": "éëïöüèê", "swedish": "åäöé", "danish": "æøåé", "norwegian": "æøåéòô",
 	"finnish": "äöåšž", "hungarian": "áéíóöőúüű", "romanian": "ăâîșțşţ", "turkish": "çğıöşüâîû", "irish": "áéíóú",
 }
 
-// caseEndings are endings of long words that show that a text without any stop word is Hungarian or Finnish.
+// caseEndings are endings of long words that show that a text without any stop words is Hungarian or Finnish.
 var caseEndings = map[string][]string{
 	"hungarian": {"ban", "ben", "nak", "nek", "val", "vel", "ból", "ből", "hoz", "hez", "höz"},
 	"finnish":   {"ssa", "ssä", "sta", "stä", "lla", "llä", "lle", "ksi"},
 }
 
-// Case endings are looked for in words of at least so many letters, and in at least so many words of a text.
+// Case endings are looked for in words of at least this many letters, and count in at least this many words of a text.
 const (
 	caseLetters = 6
 	caseWords   = 2
 )
 
-// letterSets gives for each letter the languages whose alphabets have it.
+// letterSets returns, for each letter, the languages whose alphabets have it.
 func letterSets(of []*language) map[rune]languages {
 	out := map[rune]languages{}
 	for _, l := range of {
@@ -38,14 +37,14 @@ func letterSets(of []*language) map[rune]languages {
 	return out
 }
 
-// guess is which language some Latin words are of, and by what that is known.
+// guess is the language guessed for some Latin words, and the evidence for it.
 type guess struct {
-	lang    *language // nil: nothing tells
+	lang    *language // nil if there is no evidence
 	stops   int       // stop words of the language
 	letters bool      // the words have letters that only some alphabets have
 }
 
-// guess guesses which of some languages words are of, by stop words, letters and case endings.
+// guess guesses the language of words, among some languages, by stop words, letters and case endings.
 func (a *Analyser) guess(words []word, of []*language) (g guess) {
 	var hits [32]int // by the language's bit
 	allowed := ^languages(0)
@@ -100,7 +99,7 @@ func (a *Analyser) guess(words []word, of []*language) (g guess) {
 	return g
 }
 
-// endingsOf gives the language whose case endings enough words have; nil where there is none.
+// endingsOf returns the language whose case endings enough words have, or nil if there is none.
 func endingsOf(words []word, of []*language, allowed languages) *language {
 	for _, l := range of {
 		if allowed.has(l) && inflected(words, l) >= caseWords {
@@ -124,8 +123,8 @@ func inflected(words []word, l *language) (n int) {
 	return n
 }
 
-// stemmers gives the languages that the Latin words of a clause are stemmed in: its own, if its words show it, and else
-// that of the text and English. A clause of which only letters show the language is stemmed in English, too.
+// stemmers returns the languages that the Latin words of a clause are stemmed in: its own, if its words show it, and
+// otherwise that of the text and English. If only letters show the language of a clause, it is stemmed in English, too.
 func (a *Analyser) stemmers(clause []word, text *language) []*language {
 	english := a.latin[0]
 	g := a.guess(clause, a.latin)
@@ -147,7 +146,7 @@ func distinct(a, b *language) []*language {
 	return []*language{a, b}
 }
 
-// languageOfText is the language that a text's Latin words are taken for: English where nothing tells.
+// languageOfText returns the language assumed for a text's Latin words: English if there is no evidence.
 func (a *Analyser) languageOfText(words []word, of []*language) *language {
 	if g := a.guess(words[:min(len(words), guessWords)], of); g.lang != nil {
 		return g.lang
@@ -155,7 +154,7 @@ func (a *Analyser) languageOfText(words []word, of []*language) *language {
 	return of[0]
 }
 
-// cyrillic gives the language of Cyrillic words: Ukrainian or Russian by letters, else by stop words, else Russian.
+// cyrillic returns the language of Cyrillic words: Ukrainian or Russian by letters, or by stop words, or else Russian.
 func (a *Analyser) cyrillic(words []word) *language {
 	russian, ukrainian := a.other[unicode.Cyrillic], a.ukrainian
 	ru, uk := 0, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// Rates are inputs of policies, so decisions are replayed by them: what stands here may change only together with
-// plan.Rules.
+// Rates are inputs of policies, so replays of decisions depend on them: the expected values may change only together
+// with plan.Rules.
 func TestRatesAreFrozen(t *testing.T) {
 	an := mustNew(t)
 	for _, c := range []struct {
@@ -30,8 +30,8 @@ func TestRatesAreFrozen(t *testing.T) {
 	}
 }
 
-// A rate lies between its bounds, is 0 only where no word is found, grows with each further word and occurrence,
-// shrinks as other words are added to text or query, and does not depend on order or case.
+// A rate is between its limits, is 0 only if no word is found, grows with each further word and occurrence, shrinks as
+// other words are added to text or query, and does not depend on order or case.
 func TestRateLaws(t *testing.T) {
 	an := mustNew(t)
 	words := strings.Fields("flight hotel Lisbon refund baggage window aisle seat gate booking ticket 17A größe Übernachtung")

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// operators are what a query may say of words: -"a phrase", "a phrase", -without, begins*.
+// operators are the operators of a query: -"a phrase", "a phrase", -without, begins*.
 var operators = regexp.MustCompile(
 	`(?:(^|\s)(-))?["“„]([^"“”„]+)["”“]|(?:^|\s)-([\p{L}\p{N}]\S*)|([\p{L}\p{N}]{2,})\*`)
 
@@ -21,7 +21,7 @@ type parsed struct {
 	phrases, unwanted, without, beginnings []string
 }
 
-// parse takes the operators out of a query.
+// parse removes the operators from a query.
 func parse(query string) (p parsed) {
 	p.text = operators.ReplaceAllStringFunc(query, func(found string) string {
 		parts := operators.FindStringSubmatch(found)
@@ -47,13 +47,13 @@ func parse(query string) (p parsed) {
 		return " "
 	})
 	if len(p.without)+len(p.unwanted) > 0 && strings.TrimSpace(p.text) == "" && len(p.beginnings) == 0 {
-		return parsed{text: query} // Nothing else is asked for.
+		return parsed{text: query} // The query has nothing else.
 	}
 	return p
 }
 
-// Search reads a query for the index: its words, each with all terms that it may have been indexed as, and what the
-// operators say, if they count.
+// Search parses a query for the index: its words, each with all terms that it may have been indexed as, and the
+// operators, if they count.
 func (a *Analyser) Search(query string, languages []string, withOperators bool) (out rank.Search) {
 	p := parsed{text: query}
 	if withOperators {
@@ -106,7 +106,8 @@ func (a *Analyser) Search(query string, languages []string, withOperators bool) 
 	return out
 }
 
-// numberWords are the telephone numbers and hardware addresses of a query. A number finds longer ones that end with it.
+// numberWords returns the telephone numbers and hardware addresses of a query. A number finds longer ones that end with
+// it.
 func numberWords(text string) (words []rank.Word) {
 	for _, number := range numbersOf(text) {
 		words = append(words, numberWord(number))
@@ -125,14 +126,14 @@ func numberWord(digits string) rank.Word {
 	return w
 }
 
-// asking reads queries in the languages of a space.
+// asking parses queries in the languages of a space.
 type asking struct {
 	*Analyser
 	latin     []*language // English comes first
 	ukrainian bool
 	turkish   bool
-	compounds bool        // words of any language are indexed by their ends
-	inflected []*language // known to inflect words by long endings
+	compounds bool        // words of any language are indexed by their endings
+	inflected []*language // languages known to inflect words by long endings
 }
 
 func (a *Analyser) asking(names []string) *asking {
@@ -151,8 +152,8 @@ func (a *Analyser) asking(names []string) *asking {
 	return q
 }
 
-// words gives the words of a text that say something, each once, and which of them follow each other. In a text of
-// nothing but stop words they count as words.
+// words returns the significant words of a text, each once, and the pairs that follow each other. In a text that has
+// only stop words they count as words.
 func (q *asking) words(text string) (out []rank.Word, pairs []rank.Pair) {
 	words := q.wordsOf(text)
 	own, cyrillic := q.languageOfText(words, q.latin), q.cyrillic(words)
@@ -185,8 +186,8 @@ func (q *asking) words(text string) (out []rank.Word, pairs []rank.Pair) {
 	return out, pairs
 }
 
-// SaysNothing tells whether a text has no words but stop words of one language. A single word may be another language's
-// word for something, as the Danish "dog" is, so it must be a stop word in English or in two languages.
+// SaysNothing reports whether a text has only stop words of one language. A single word may mean something in another
+// language, like the Danish "dog", so it must be a stop word in English or in two languages.
 func (a *Analyser) SaysNothing(text string) bool {
 	words := a.wordsOf(text)
 	if len(words) == 1 {
@@ -196,7 +197,7 @@ func (a *Analyser) SaysNothing(text string) bool {
 	return !slices.ContainsFunc(words, func(w word) bool { return w.script != unicode.Latin || !w.stops.has(lang) })
 }
 
-// ways gives the languages that a word may have been indexed in.
+// ways returns the languages that a word may have been indexed in.
 func (q *asking) ways(w *word) []*language {
 	switch w.script {
 	case unicode.Latin:
@@ -211,8 +212,8 @@ func (q *asking) ways(w *word) []*language {
 	return []*language{q.other[w.script]}
 }
 
-// terms gives the terms that a word may have been indexed as. Where it is a stop word, that is the term of the stop word,
-// and, if stops is set, also the one of a text of nothing but stop words.
+// terms returns the terms that a word may have been indexed as. For a stop word, that is the term of the stop word and,
+// if stops is set, also the term it has in a text that has only stop words.
 func (q *asking) terms(w *word, stops bool) (terms []string) {
 	add := func(term string) {
 		if !slices.Contains(terms, term) {
@@ -240,7 +241,7 @@ func (q *asking) terms(w *word, stops bool) (terms []string) {
 	return terms
 }
 
-// spellings are the ways in which a word may be written.
+// spellings returns the possible spellings of a word.
 func (q *asking) spellings(w string) []string {
 	out := []string{w}
 	if q.turkish {
@@ -259,7 +260,7 @@ func (q *asking) spellings(w string) []string {
 	return out
 }
 
-// members gives the stems of a word in the languages that write compounds, without those that begin with another.
+// members returns the stems of a word in the languages that write compounds, without those that begin with another.
 func (q *asking) members(text string) (out []string) {
 	for _, l := range q.latin {
 		writes := slices.Contains(compounding, l.name) || q.compounds && l == q.latin[0]
@@ -274,16 +275,16 @@ func (q *asking) members(text string) (out []string) {
 	return slices.CompactFunc(out, func(a, b string) bool { return strings.HasPrefix(b, a) })
 }
 
-// Bounds of looking for longer words and for identifiers.
+// Limits of looking for longer words and for identifiers.
 const (
 	inflectedStem    = 4 // letters of a stem in Hungarian and Finnish, which may have
-	inflection       = 6 // letters more
+	inflection       = 6 // this many more letters
 	identifierLength = 7 // characters of the beginning of an identifier
 	identifierDigits = 3
 )
 
-// complete says which terms beside its own may stand for a word: compounds that begin or end with it, pairs that begin
-// with a single character, longer identifiers, and words with a typing error more or less.
+// complete adds the other terms that may stand for a word: compounds that begin or end with it, pairs that begin with a
+// single character, longer identifiers, and words that differ by a typing error.
 func (q *asking) complete(w *rank.Word) {
 	letters := utf8.RuneCountInString(w.Text)
 	first, _ := utf8.DecodeRuneInString(w.Text)
@@ -332,7 +333,8 @@ func (q *asking) completeWord(w *rank.Word, letters int) {
 	}
 }
 
-// isIdentifier tells whether a word may be the beginning of an identifier: letters and digits, hexadecimal or with some digits.
+// isIdentifier reports whether a word may be the beginning of an identifier: letters and digits, hexadecimal or with
+// some digits.
 func isIdentifier(w string) bool {
 	if len(w) < identifierLength || !isASCII(w) {
 		return false
@@ -352,7 +354,7 @@ func isIdentifier(w string) bool {
 	return hex && digits > 0 || digits >= identifierDigits
 }
 
-// Holds reports whether a text contains the words of a phrase, one behind the other.
+// Holds reports whether a text contains the words of a phrase, one after another.
 func (a *Analyser) Holds(text, phrase string) bool {
 	words, wanted := split(foldForIndex(text)), split(foldForIndex(phrase))
 	same := func(a, b word) bool { return a.text == b.text || dotless(plain(a.text)) == dotless(plain(b.text)) }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// foldForIndex folds a text for the index and for queries. Other than fold it also takes the dot off a Turkish capital I and
-// the points off Hebrew.
+// foldForIndex folds a text for the index and for queries. Unlike fold it also removes the dot from a Turkish capital I
+// and the points from Hebrew.
 func foldForIndex(text string) string {
 	folded := fold(text)
 	if isASCII(folded) {
@@ -23,7 +23,7 @@ func foldForIndex(text string) string {
 	}, folded)
 }
 
-// wordsOf cuts a text into words for the index.
+// wordsOf splits a text into words for the index.
 func (a *Analyser) wordsOf(text string) []word {
 	words := split(foldForIndex(text))
 	for i := range words {
@@ -32,7 +32,7 @@ func (a *Analyser) wordsOf(text string) []word {
 	return words
 }
 
-// indexTerm is the term of a word in the index. It does not tell ı from i, because capitals do not.
+// indexTerm returns the term of a word in the index. It does not distinguish ı from i, because capitals do not.
 func (s *stems) indexTerm(l *language, w string) string {
 	term := s.term(l, w)
 	if isASCII(term) {
@@ -41,17 +41,17 @@ func (s *stems) indexTerm(l *language, w string) string {
 	return strings.ReplaceAll(term, "ı", "i")
 }
 
-// turkishLower writes the capitals I and İ in lower case as Turkish does.
+// turkishLower converts the capitals I and İ to lower case as Turkish does.
 func turkishLower(text string) string { return turkishCapitals.Replace(text) }
 
 var turkishCapitals = strings.NewReplacer("İ", "i", "I", "ı")
 
-// suffixed is a name with a suffix behind an apostrophe, as Turkish writes them.
+// suffixed is a name with a suffix after an apostrophe, as in Turkish.
 var suffixed = regexp.MustCompile(`(\p{Lu}[\p{L}\p{M}]+)['’]([\p{L}\p{M}]+)`)
 
 func hasApostrophe(text string) bool { return strings.ContainsAny(text, "'’") }
 
-// withoutSuffixes takes Turkish suffixes off names.
+// withoutSuffixes removes Turkish suffixes from names.
 func withoutSuffixes(text string) string {
 	if !hasApostrophe(text) {
 		return text
@@ -59,11 +59,11 @@ func withoutSuffixes(text string) string {
 	return suffixed.ReplaceAllString(text, "$1")
 }
 
-// turkishSuffixes are suffixes of names that are looked for in texts of other languages.
+// turkishSuffixes are suffixes of names to look for in texts of other languages.
 var turkishSuffixes = strings.Fields(`de da te ta den dan ten tan e a i ı u ü ye ya yi yı yu yü in ın un ün nin nın nun nün
 	le la yle yla deki daki teki taki`)
 
-// cutNames gives the terms of names that stand with a Turkish suffix in a text of another language.
+// cutNames returns the terms of names that have a Turkish suffix in a text of another language.
 func (x *indexing) cutNames() (terms []string) {
 	for _, name := range suffixedNames(x.original) {
 		terms = append(terms, x.stems.indexTerm(x.lang, name))
@@ -71,7 +71,7 @@ func (x *indexing) cutNames() (terms []string) {
 	return terms
 }
 
-// suffixedNames gives the names of a text that have a Turkish suffix, folded and without it.
+// suffixedNames returns the names of a text that have a Turkish suffix, folded and without it.
 func suffixedNames(text string) (names []string) {
 	for at, r := range text {
 		if r != '\'' && r != '’' || !longWord(text[:at]) {
@@ -87,7 +87,7 @@ func suffixedNames(text string) (names []string) {
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
 
-// longWord tells whether a text ends with a word of three letters or more that begins with a capital.
+// longWord reports whether a text ends with a word of three letters or more that begins with a capital.
 func longWord(text string) bool {
 	begin := strings.LastIndexFunc(text, notLetter) + 1
 	if begin > 0 {
@@ -98,10 +98,10 @@ func longWord(text string) bool {
 	return unicode.IsUpper(first) && utf8.RuneCountInString(text[begin:]) >= 3
 }
 
-// Hebrew writes some short words together with the next.
+// Hebrew joins some short words to the next.
 const hebrewPrefixes = "והבכלמש"
 
-// hebrewForms gives a Hebrew word without one such prefix, and without two.
+// hebrewForms returns a Hebrew word without one such prefix, and without two.
 func hebrewForms(w string) (forms []string) {
 	first, size := utf8.DecodeRuneInString(w)
 	if !unicode.Is(unicode.Hebrew, first) {
@@ -118,7 +118,7 @@ func hebrewForms(w string) (forms []string) {
 	return forms
 }
 
-// digraphs are letters that are also spelled with two.
+// digraphs are letters that may also be spelled with two.
 var digraphs = []string{"ä", "ae", "ö", "oe", "ü", "ue", "ø", "oe", "å", "aa", "æ", "ae"}
 
 var (
@@ -127,7 +127,7 @@ var (
 		strings.NewReplacer("ae", "æ", "oe", "ø", "aa", "å")}
 )
 
-// spelledOut is a word with two letters for each umlaut; "" where it has none.
+// spelledOut returns a word with two letters for each umlaut, or "" if it has none.
 func spelledOut(w string) string {
 	if out := spellOut.Replace(w); out != w {
 		return out
@@ -135,7 +135,7 @@ func spelledOut(w string) string {
 	return ""
 }
 
-// contracted gives a word with the letters of German, and of Nordic languages, that are also spelled with two.
+// contracted returns a word with the letters of German, and of Nordic languages, that may also be spelled with two.
 func contracted(w string) (out []string) {
 	for _, by := range contract {
 		if other := by.Replace(w); other != w {
@@ -145,16 +145,16 @@ func contracted(w string) (out []string) {
 	return out
 }
 
-// phoneRun is digits with what separates the groups of a telephone number. It begins with +, a bracket or 0.
+// phoneRun matches digits with the separators of a telephone number. It begins with +, a bracket or 0.
 var phoneRun = regexp.MustCompile(`(?:\+\d|\(\+?\d|\b0\d)[\d ()./-]{4,}\d`)
 
-// How many digits a telephone number has.
+// The number of digits of a telephone number.
 const (
 	fewestDigits = 7
 	mostDigits   = 15
 )
 
-// numbersOf gives the telephone numbers of a text as digits.
+// numbersOf returns the telephone numbers of a text as digits.
 func numbersOf(text string) (out []string) {
 	for _, run := range phoneRun.FindAllString(numerals(text), -1) {
 		digits := strings.Map(onlyDigits, run)
@@ -166,7 +166,7 @@ func numbersOf(text string) (out []string) {
 	return out
 }
 
-// numerals are the parts of a text that may hold a telephone number, one in each line. Searching them costs less than
+// numerals returns the parts of a text that may contain a telephone number, one per line. Searching them is faster than
 // searching the text.
 func numerals(text string) string {
 	var out strings.Builder
@@ -201,21 +201,21 @@ func numerals(text string) string {
 	return out.String()
 }
 
-// asciiWord tells whether a byte is part of a word where it stands before a number.
+// asciiWord reports whether a byte before a number is part of a word.
 func asciiWord(c byte) bool {
 	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
 }
 
-// isDate matches what begins with a date in digits.
+// isDate matches text that begins with a date in digits.
 var isDate = regexp.MustCompile(`^\(?\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b`)
 
-// subscriber is a telephone number without what may be left out at its beginning.
+// subscriber returns a telephone number without the digits that may be omitted at its beginning.
 func subscriber(digits string) string { return strings.TrimLeft(digits, "0") }
 
-// address is a hardware address: six pairs of hexadecimal digits.
+// address matches a hardware address: six pairs of hexadecimal digits.
 var address = regexp.MustCompile(`\b[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}\b`)
 
-// addressesOf gives the hardware addresses of a text without their separators.
+// addressesOf returns the hardware addresses of a text without their separators.
 func addressesOf(text string) (out []string) {
 	if strings.Count(text, ":") < 5 && strings.Count(text, "-") < 5 {
 		return nil

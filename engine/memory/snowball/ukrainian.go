@@ -7,7 +7,7 @@ import (
 	"github.com/blevesearch/snowballstem"
 )
 
-// ukrainianEndings are endings of Ukrainian nouns, adjectives and verbs, the longest first.
+// ukrainianEndings are endings of Ukrainian nouns, adjectives and verbs, longest first.
 var ukrainianEndings = strings.Fields(`
 	уватиме юватиме
 	ованого уванням юванням ськими ського ському
@@ -21,11 +21,12 @@ var ukrainianEndings = strings.Fields(`
 	ах ях ам ям ом ем єм ою ею єю ів їв ей ий ій їй им ім их іх ої ії ія ію іє ує ює ав яв ів ив ть ті
 	а я о е є и і ї у ю ь й`)
 
-// ukrainianRest is how many letters an ending leaves at least.
+// ukrainianRest is the minimum number of letters left by removing an ending.
 const ukrainianRest = 3
 
-// stemUkrainian cuts the ending off a Ukrainian word. Snowball has no Ukrainian stemmer in Go. It is a light one: it
-// takes off one ending, and writes the vowels that change in a closed syllable alike (Київ, Києва; Львів, Львова).
+// stemUkrainian removes the ending of a Ukrainian word. Snowball has no Ukrainian stemmer in Go. This is a light one:
+// it removes one ending, and unifies the vowels that change in a closed syllable (Київ, Києва; Львів,
+// Львова).
 func stemUkrainian(env *snowballstem.Env) bool {
 	w := env.Current()
 	if rest, ok := strings.CutSuffix(w, "ся"); ok && utf8.RuneCountInString(rest) > ukrainianRest {
@@ -50,10 +51,11 @@ func stemUkrainian(env *snowballstem.Env) bool {
 	return true
 }
 
-// closedSyllables are the ends of stems that are written alike.
+// closedSyllables are the ends of stems that are unified.
 var closedSyllables = []string{"ів", "їв", "ов", "єв"}
 
-// endsInSyllable tells whether a short word ends in a closed syllable that belongs to its stem, as Київ and Львів do.
+// endsInSyllable reports whether a short word ends in a closed syllable that belongs to its stem, like Київ and
+// Львів.
 func endsInSyllable(w string) bool {
 	letters := utf8.RuneCountInString(w)
 	return letters <= 5 && (strings.HasSuffix(w, "їв") || strings.HasSuffix(w, "ів"))

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is the longest word, in characters; of a longer one the beginning is indexed.
+// maxWord is the length of the longest word, in characters. Only the beginning of a longer one is indexed.
 const maxWord = 64
 
-// word is a run of characters that belong together. Its script is nil where no stemmer knows it.
+// word is a run of characters that belong together. Its script is nil if no stemmer knows it.
 type word struct {
 	text   string
 	script *unicode.RangeTable
-	stops  languages // in which it is a stop word; see Analyser.words
+	stops  languages // languages in which it is a stop word; see Analyser.words
 	clause int       // of the text, counted from 0
 }
 
-// fold makes texts equal that differ only in case or in how their characters are encoded.
+// fold makes texts equal that differ only in case or in the encoding of their characters.
 func fold(text string) string {
 	if isASCII(text) {
 		return strings.ToLower(text)
@@ -41,16 +41,16 @@ func isASCII(text string) bool {
 	return true
 }
 
-// class sorts characters by what they do to a word.
+// class classifies characters by their role in a word.
 type class uint8
 
 const (
 	between    class = iota // It ends a word.
 	letter                  // It is part of a word.
-	invisible               // It is left out: zero-width and formatting characters.
+	invisible               // It is ignored: zero-width and formatting characters.
 	apostrophe              // It may be part of a word.
-	unspaced                // It is of a script that sets no spaces between words.
-	symbol                  // It is an emoji, a word by itself.
+	unspaced                // It belongs to a script without spaces between words.
+	symbol                  // It is an emoji, which is a separate word.
 	region                  // It is half of a flag.
 )
 
@@ -77,7 +77,7 @@ func classOf(r rune) class {
 	return between
 }
 
-// split cuts folded text into words.
+// split splits folded text into words.
 func split(text string) []word {
 	s := splitter{out: make([]word, 0, len(text)/6+1)}
 	for _, r := range text {
@@ -106,7 +106,7 @@ func split(text string) []word {
 	return s.out
 }
 
-// endsClause tells whether a character ends a clause, in folded text.
+// endsClause reports whether a character ends a clause, in folded text.
 func endsClause(r rune) bool {
 	switch r {
 	case '.', '!', '?', ';', ':', ',', '(', ')', '\n':
@@ -122,7 +122,7 @@ type splitter struct {
 	clause int
 }
 
-// end turns the run at hand into words.
+// end turns the current run into words.
 func (s *splitter) end() {
 	run := s.run
 	s.run = s.run[:0]
@@ -140,8 +140,8 @@ func (s *splitter) end() {
 	}
 }
 
-// spaced adds a run of letters. What follows an apostrophe is part of the word before it where it is short ("don't",
-// "anna's"), and else a word of its own ("l'homme", "dell'arte").
+// spaced adds a run of letters. What follows an apostrophe is part of the word before it if it is short ("don't",
+// "anna's"), and otherwise a separate word ("l'homme", "dell'arte").
 func (s *splitter) spaced(run []rune) {
 	for from, at := 0, 0; at <= len(run); at++ {
 		if at < len(run) && (run[at] != '\'' || nextApostrophe(run, at+1)-at-1 < 3) {
@@ -161,7 +161,7 @@ func (s *splitter) spaced(run []rune) {
 	}
 }
 
-// nextApostrophe is where the next apostrophe is, or the end of the run.
+// nextApostrophe returns the index of the next apostrophe, or the end of the run.
 func nextApostrophe(run []rune, at int) int {
 	for at < len(run) && run[at] != '\'' {
 		at++
@@ -176,7 +176,7 @@ func (s *splitter) add(run []rune) {
 	s.out = append(s.out, word{text: string(run), script: scriptOf(run), clause: s.clause})
 }
 
-// scriptOf is the script of the first letter whose script some stemmer knows; nil where there is none.
+// scriptOf returns the script of the first letter whose script some stemmer knows, or nil if there is none.
 func scriptOf(run []rune) *unicode.RangeTable {
 	for _, r := range run {
 		switch {
@@ -197,8 +197,8 @@ func scriptOf(run []rune) *unicode.RangeTable {
 	return nil
 }
 
-// stems remembers the terms of words. A word has one place in it, which is that of the last word that came to it: most
-// words of most texts are few.
+// stems caches the terms of words. Each word has one slot, which keeps the last word that used it, because most texts
+// consist mostly of a few words.
 type stems struct {
 	places [1 << 13]atomic.Pointer[stem]
 	seed   maphash.Seed
@@ -214,7 +214,7 @@ func newStems() *stems {
 	return &stems{seed: maphash.MakeSeed(), envs: sync.Pool{New: func() any { return snowballstem.NewEnv("") }}}
 }
 
-// term is the stem of a word without its accents. A nil language stems nothing.
+// term returns the stem of a word without its accents. A nil language does not stem.
 func (s *stems) term(l *language, w string) string {
 	if l == nil {
 		return plain(w)
@@ -236,7 +236,7 @@ func (s *stems) term(l *language, w string) string {
 	return term
 }
 
-// plain takes the accents off a word, unless it is nothing else.
+// plain removes the accents from a word, unless it consists only of them.
 func plain(s string) string {
 	if isASCII(s) {
 		return s

@@ -15,19 +15,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// arguments are those of one call, as a model wrote them. Models are no careful clients: numbers come as strings,
-// optional arguments as null, one tag without its list. What can only be meant one way is taken that way; faults are
-// collected, so that one answer names them all.
+// arguments are the arguments of one call, as a model wrote them. Models make mistakes: they write numbers as strings,
+// optional arguments as null, a single tag without a list. What has only one possible meaning is accepted. Faults are
+// collected, so that one response names them all.
 type arguments struct {
 	values map[string]json.RawMessage
-	known  []string // the arguments that were asked for, which are those that the tool has
+	known  []string // the arguments read so far, which in the end are those of the tool
 	faults []fault.FieldError
 
-	within  []string // the namespace that bounds the call
-	session string   // that the model is in
+	within  []string // the namespace that limits the call
+	session string   // the model's session
 }
 
-// readArgs reads an object, or a string that holds one; nothing is no arguments.
+// readArguments reads an object, or a string that contains one. Empty input means no arguments.
 func readArguments(raw json.RawMessage) (*arguments, error) {
 	var inner string
 	if json.Unmarshal(raw, &inner) == nil {
@@ -44,7 +44,7 @@ func readArguments(raw json.RawMessage) (*arguments, error) {
 	return a, nil
 }
 
-// take gives an argument's JSON, nil where it is not said.
+// take returns an argument's JSON, or nil if it is missing.
 func (a *arguments) take(name string) json.RawMessage {
 	a.known = append(a.known, name)
 	if v := a.values[name]; string(v) != "null" {
@@ -53,12 +53,12 @@ func (a *arguments) take(name string) json.RawMessage {
 	return nil
 }
 
-// fault notes what is wrong with an argument.
+// fault records what is wrong with an argument.
 func (a *arguments) fault(name, code, format string, args ...any) {
 	a.faults = append(a.faults, fault.FieldError{Field: name, Code: code, Detail: fmt.Sprintf(format, args...)})
 }
 
-// text reads a string; a number or a truth value is one as it is written.
+// text reads a string. A number or a boolean is accepted as it is written.
 func (a *arguments) text(name string) string {
 	v := a.take(name)
 	if v == nil {
@@ -71,7 +71,7 @@ func (a *arguments) text(name string) string {
 	return s
 }
 
-// scalar is a string's text, or a number or truth value as it is written.
+// scalar returns a string's text, or a number or boolean as it is written.
 func scalar(v json.RawMessage) (s string, ok bool) {
 	if json.Unmarshal(v, &s) == nil {
 		return s, true
@@ -79,7 +79,7 @@ func scalar(v json.RawMessage) (s string, ok bool) {
 	return string(v), v[0] != '{' && v[0] != '['
 }
 
-// number reads a number, or a string that holds one; nil where none is said.
+// number reads a number, or a string that contains one. It returns nil if the argument is missing.
 func (a *arguments) number(name string) *float64 {
 	v := a.take(name)
 	if v == nil {
@@ -97,7 +97,7 @@ func (a *arguments) number(name string) *float64 {
 	return &n
 }
 
-// texts reads a list of strings. A single string is a list too, whose items are separated by commas.
+// texts reads a list of strings. A single string is a list with items separated by commas.
 func (a *arguments) texts(name string) []string {
 	v := a.take(name)
 	if v == nil {
@@ -129,8 +129,8 @@ func (a *arguments) texts(name string) []string {
 	return out
 }
 
-// namespace reads a namespace, outermost part first. Without one it is the namespace that bounds the call, and it must
-// not lie outside that.
+// namespace reads a namespace, outermost part first. The default is the namespace that limits the call, and others must
+// be within that.
 func (a *arguments) namespace() []string {
 	namespace := a.texts("namespace")
 	if len(namespace) == 0 {
@@ -144,7 +144,7 @@ func (a *arguments) namespace() []string {
 	return namespace
 }
 
-// version reads if_version; nil where none is said.
+// version reads if_version. It returns nil if that is missing.
 func (a *arguments) version() *int {
 	n := a.number("if_version")
 	if n == nil {
@@ -161,7 +161,8 @@ func (a *arguments) version() *int {
 // clearable are the fields that memory_store can clear.
 var clearable = []string{"expires_at", "occurred_at", "tags"}
 
-// patch reads what memory_store says of a memory. What is left out or null is not in the patch.
+// patch reads the fields of a memory from the arguments of memory_store. Fields that are missing or null are not in the
+// patch.
 func (a *arguments) patch(now time.Time) memory.Patch {
 	fields := map[string]any{}
 	if a.take("content") != nil {
@@ -179,7 +180,7 @@ func (a *arguments) patch(now time.Time) memory.Patch {
 	for _, name := range []string{"expires_at", "occurred_at"} {
 		last := name == "expires_at"
 		at, err := records.ParseBound(name, a.bound(name, now, last), last)
-		if err == nil && at != nil { // an error is noted already
+		if err == nil && at != nil { // an error is already recorded
 			fields[name] = at
 		}
 	}
@@ -204,7 +205,7 @@ func (a *arguments) patch(now time.Time) memory.Patch {
 	return patch
 }
 
-// limit reads how many memories are asked for.
+// limit reads how many memories are requested.
 func (a *arguments) limit(usual int) int {
 	if n := a.number("limit"); n != nil && *n >= 1 {
 		return int(min(*n, maxLimit))
@@ -217,7 +218,7 @@ func (a *arguments) category() string {
 	return strings.ToLower(strings.TrimSpace(a.text("category")))
 }
 
-// bound reads a bound in time as a model may say it, and writes it as records.ParseBound reads it.
+// bound reads a time bound as a model may write it, and returns it in the form that records.ParseBound reads.
 func (a *arguments) bound(name string, now time.Time, last bool) string {
 	s := strings.ToLower(strings.TrimSpace(a.text(name)))
 	if at, ok := sayTime(s, now); ok {
@@ -232,7 +233,7 @@ func (a *arguments) bound(name string, now time.Time, last bool) string {
 	return s
 }
 
-// sayTime reads a time that a model says by the present one, as yesterday or 3 days ago: it has no clock.
+// sayTime parses a time relative to the present, such as yesterday or 3 days ago, because a model has no clock.
 func sayTime(s string, now time.Time) (string, bool) {
 	switch s {
 	case "now":
@@ -270,7 +271,7 @@ func sayTime(s string, now time.Time) (string, bool) {
 	return "", false
 }
 
-// done refuses what was wrong, and arguments that the tool does not have.
+// done returns an error for what was wrong, and for arguments that the tool does not have.
 func (a *arguments) done() error {
 	var unknown []string
 	for name := range a.values {
@@ -293,11 +294,12 @@ func (a *arguments) done() error {
 		Fields: a.faults}
 }
 
-// keyOf makes a key of what a model calls a memory. Blanks become "_"; what a key cannot hold at all is replaced, and a
-// digest keeps such names apart. The same name always gives the same key, so that the memory is found by it again.
+// keyOf makes a key from a model's name for a memory. Spaces become "_". Characters that a key cannot have are
+// replaced, and a digest distinguishes such names. The same name always gives the same key, so that the memory is found
+// by it again.
 func keyOf(name string) string {
 	name = strings.Join(strings.Fields(name), "_")
-	if name == "" || ident.ValidID(name) { // Store refuses "." and ".."
+	if name == "" || ident.ValidID(name) { // Store rejects "." and ".."
 		return name
 	}
 	var base strings.Builder

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
-// Call is a model's call. Arguments are an object, or a string that holds one, as OpenAI's models write them. SessionID
-// is the session that the model is in; it may be empty.
+// Call is a model's call. Arguments are an object, or a string that contains one, as OpenAI's models write them.
+// SessionID is the model's session, and may be empty.
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
-	// MemoryNamespace bounds the call: it reaches memories in this namespace and below it alone, and one that names no
-	// namespace means this one.
+	// MemoryNamespace limits the call to memories in this namespace and below it. It is the default for calls that name no
+	// namespace.
 	MemoryNamespace []string `json:"memory_namespace,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type Result struct {
 	IsError    bool   `json:"is_error"`
 }
 
-// Stored is the structured answer of memory_store. Changed are the fields of a memory that existed and changed.
+// Stored is the structured result of memory_store. Changed are the changed fields of a memory that existed.
 type Stored struct {
 	Key       string     `json:"key"`
 	Namespace []string   `json:"namespace,omitempty"`
@@ -45,7 +45,7 @@ type Stored struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
-// Shown is a memory as a model sees it. Cut says that Content is only a part.
+// Shown is a memory as a model sees it. Cut says that Content is incomplete.
 type Shown struct {
 	Key        string     `json:"key"`
 	Namespace  []string   `json:"namespace,omitempty"`
@@ -58,7 +58,7 @@ type Shown struct {
 	UpdatedAt  time.Time  `json:"updated_at"`
 }
 
-// Recalled is the structured answer of memory_recall.
+// Recalled is the structured result of memory_recall.
 type Recalled struct {
 	Memories []RecalledMemory `json:"memories"`
 }
@@ -69,20 +69,20 @@ type RecalledMemory struct {
 	Score float64 `json:"score"`
 }
 
-// Failure is the structured answer of a call that failed.
+// Failure is the structured result of a call that failed.
 type Failure struct {
 	Error struct {
 		Code   string             `json:"code"`
 		Detail string             `json:"detail"`
 		Errors []fault.FieldError `json:"errors,omitempty"`
-		// Of a version_mismatch: the memory's version now, 0 where there is none, and the memory.
+		// For version_mismatch: the memory's current version, 0 if there is none, and the memory.
 		Version *int   `json:"version,omitempty"`
 		Memory  *Shown `json:"memory,omitempty"`
 	} `json:"error"`
 }
 
-// Call carries out a model's call in a project. What the model did wrong is a Result with IsError; an error is what the
-// model can do nothing about, such as not_found where there is no such project and invalid_id where SessionID is wrong.
+// Call executes a model's call in a project. A mistake of the model is a Result with IsError. An error is something
+// that the model cannot correct, such as not_found if there is no such project and invalid_id if SessionID is wrong.
 func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, projectID string, call Call) (Result,
 	error) {
 	if call.SessionID != "" {
@@ -123,18 +123,18 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	return out, err
 }
 
-// failure is what a model is told of an error.
+// failure returns what a model is told about an error.
 func failure(known *fault.Error) Result {
 	var f Failure
 	f.Error.Code, f.Error.Detail, f.Error.Errors = known.Code, known.Detail, known.Fields
 	return Result{Content: known.Detail, Structured: f, IsError: true}
 }
 
-// modelsOwn tells whether a model that is told of the error can do better.
+// modelsOwn reports whether a model that is told about the error can correct it.
 func modelsOwn(e *fault.Error) bool {
 	switch e.Kind {
 	case fault.Invalid:
-		return e.Code != "idempotency_key_reused" // which is the client's
+		return e.Code != "idempotency_key_reused" // this one is the client's error
 	case fault.TooLarge:
 		return true
 	case fault.Conflict:
@@ -145,7 +145,7 @@ func modelsOwn(e *fault.Error) bool {
 	return false
 }
 
-// store stores a memory or, under a key that exists, changes what the arguments name.
+// store stores a memory or, if its key exists, changes the fields in the arguments.
 func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
 	args *arguments) (out Result, err error) {
 	name := args.text("key")
@@ -180,8 +180,8 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, 
 	return out, nil
 }
 
-// mismatch tells a model whose if_version did not hold what the memory says now, so that it can merge. Other errors are
-// passed on.
+// mismatch tells a model whose if_version was wrong what the memory says now, so that it can merge. It returns other
+// errors unchanged.
 func (svc *Service) mismatch(ctx context.Context, c ident.Caller, projectID, id string, err error) (Result, error) {
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok || known.Code != "version_mismatch" {
@@ -226,7 +226,7 @@ func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once,
 	return out, nil
 }
 
-// maxLimit bounds the memories that a model is given at once.
+// maxLimit limits the memories that a model gets at once.
 const maxLimit = 50
 
 func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string, args *arguments) (
@@ -255,13 +255,13 @@ func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string
 	return out, nil
 }
 
-// How much of what was recalled a model is given, in bytes of content: of one memory, and of all.
+// The limits of recalled content that a model gets, in bytes: of one memory, and of all.
 const (
 	maxContent  = 4 << 10
 	maxContents = 32 << 10
 )
 
-// recalled cuts hits to what a model can read. The last ones, which exceed the bound on all, are left out.
+// recalled shortens hits to what a model can read. It leaves out the last ones if they exceed the limit for all.
 func recalled(hits []recall.Hit) []RecalledMemory {
 	out := []RecalledMemory{}
 	room := maxContents
@@ -277,7 +277,7 @@ func recalled(hits []recall.Hit) []RecalledMemory {
 	return out
 }
 
-// recallText is a recall's answer as text. Found is how many there were before recalled left some out.
+// recallText returns the result of a recall as text. found is the number of memories before recalled left some out.
 func recallText(memories []RecalledMemory, found int) string {
 	if len(memories) == 0 {
 		return "No memory matches. Try other words or fewer filters, " +

@@ -12,20 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 )
 
-// nameFiles is Anthropic's memory tool, memory_20250818: files below /memories that a model views, writes and edits.
-// A memory without a namespace, or in the one that bounds the call, is the file /memories/<category>/<key>.md. Commands and answers are, word for word,
-// those of "Memory tool" in Anthropic's documentation (agents-and-tools/tool-use/memory-tool); what it leaves open
-// (sizes, the snippet after str_replace, how lines end) is as in BetaLocalFilesystemMemoryTool of Anthropic's SDK for
-// Python.
+// nameFiles is Anthropic's memory tool, memory_20250818: files below /memories that a model views, writes and edits. A
+// memory without a namespace, or in the one that limits the call, is the file /memories/<category>/<key>.md. Commands
+// and responses follow "Memory tool" in Anthropic's documentation (agents-and-tools/tool-use/memory-tool) word for
+// word. What it leaves open (sizes, the snippet after str_replace, line endings) is as in BetaLocalFilesystemMemoryTool
+// of Anthropic's SDK for Python.
 const nameFiles = "memory"
 
-// FileResult is the structured answer of the memory tool.
+// FileResult is the structured result of the memory tool.
 type FileResult struct {
 	Command string `json:"command"`
 	Output  string `json:"output"`
 }
 
-// fileError is a refusal of the memory tool, in the words of its reference.
+// fileError is an error of the memory tool, in the words of its reference.
 type fileError struct{ code, text string }
 
 func (e *fileError) Error() string { return e.text }
@@ -45,15 +45,15 @@ type filing struct {
 	within  []string // the namespace whose memories are the files
 }
 
-// id is the full name of the memory that a file is.
+// id returns the full name of the memory of a file.
 func (f *filing) id(at place) string {
-	if at.key == "/" { // no memory is called so
+	if at.key == "/" { // no memory has this name
 		return at.key
 	}
 	return memory.ID(f.within, at.key)
 }
 
-// files carries out a command of the memory tool.
+// files executes a command of the memory tool.
 func (svc *Service) files(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
 	args *arguments) (Result, error) {
 	f := &filing{svc, ctx, c, once, projectID, session, args.within}
@@ -62,7 +62,7 @@ func (svc *Service) files(ctx context.Context, c ident.Caller, once ident.Once, 
 	if run == nil {
 		args.fault("command", "invalid_value", "must be view, create, str_replace, insert, delete or rename")
 		args.faults = args.faults[len(args.faults)-1:]
-		args.values = nil // nothing can be said of the others
+		args.values = nil // nothing can be said about the others
 	}
 	if err := args.done(); err != nil {
 		return Result{}, err
@@ -74,7 +74,7 @@ func (svc *Service) files(ctx context.Context, c ident.Caller, once ident.Once, 
 	return Result{Content: text, Structured: FileResult{command, text}}, err
 }
 
-// command reads a command's arguments, and gives what carries it out; nil where there is no such command.
+// command reads a command's arguments, and returns a function that executes it, or nil if there is no such command.
 func (f *filing) command(command string, args *arguments) func() (string, error) {
 	switch command {
 	case "view":
@@ -103,7 +103,7 @@ func (f *filing) command(command string, args *arguments) func() (string, error)
 	return nil
 }
 
-// viewRange reads the first and the last line to view; nil for all. The last may be -1, which is the end.
+// viewRange reads the first and the last line to view; nil means all. The last may be -1, which is the end.
 func (a *arguments) viewRange() []int {
 	v := a.take("view_range")
 	if v == nil {
@@ -117,7 +117,7 @@ func (a *arguments) viewRange() []int {
 	return lines
 }
 
-// view shows a file with line numbers, or what is in a folder.
+// view shows a file with line numbers, or the contents of a folder.
 func (f *filing) view(path string, lines []int) (string, error) {
 	at, err := placeOf(path)
 	if err != nil {
@@ -145,10 +145,10 @@ func (f *filing) view(path string, lines []int) (string, error) {
 	return fmt.Sprintf("Here's the content of %s with line numbers:\n%s", path, numbered(all, first, last)), nil
 }
 
-// maxLines bounds the lines of a file that is viewed.
+// maxLines limits the lines of a file that can be viewed.
 const maxLines = 999_999
 
-// numbered gives lines with their numbers, counted from 1.
+// numbered returns lines with their numbers, counted from 1.
 func numbered(lines []string, first, last int) string {
 	var out []string
 	for i := first; i <= last; i++ {
@@ -157,7 +157,7 @@ func numbered(lines []string, first, last int) string {
 	return strings.Join(out, "\n")
 }
 
-// read gives the memory that a file is.
+// read returns the memory of a file.
 func (f *filing) read(at place, missing error) (memory.Memory, error) {
 	m, err := f.svc.memories.Get(f.ctx, f.caller, f.project, f.id(at))
 	if fault.IsNotFound(err) || err == nil && m.Category != at.category {
@@ -174,7 +174,7 @@ func (f *filing) create(path, text string) (string, error) {
 	}
 	err = f.svc.memories.Edit(f.ctx, f.caller, f.once, f.project, f.id(at), f.id(at),
 		func(old *memory.Memory) (memory.Spec, error) {
-			if old != nil { // perhaps in another folder: a key is a memory's in all categories
+			if old != nil { // perhaps in another folder: a key is unique across categories
 				return memory.Spec{}, refused("conflict", "Error: File %s already exists", pathOf(old))
 			}
 			spec := memory.Spec{Content: text, Category: at.category}
@@ -186,7 +186,7 @@ func (f *filing) create(path, text string) (string, error) {
 	return "File created successfully at: " + path, err
 }
 
-// edit changes the text of a file that is there.
+// edit changes the text of an existing file.
 func (f *filing) edit(path string, missing error, change func(text string) (string, error)) error {
 	at, err := placeOf(path)
 	if err != nil {
@@ -206,10 +206,10 @@ func (f *filing) edit(path string, missing error, change func(text string) (stri
 		})
 }
 
-// maxOccurrences bounds the lines that the answer to str_replace names where the text is there more than once.
+// maxOccurrences limits the lines that the response to str_replace names if the text occurs more than once.
 const maxOccurrences = 100
 
-// replace replaces a text that is in a file once.
+// replace replaces a text that occurs once in a file.
 func (f *filing) replace(path, old, new string) (string, error) {
 	answer := "The memory file has been edited."
 	missing := refused("not_found", "Error: The path %s does not exist. Please provide a valid path.", path)
@@ -248,7 +248,7 @@ func (f *filing) replace(path, old, new string) (string, error) {
 	return answer, err
 }
 
-// insert puts a text behind a line of a file. The file ends with a line's end then.
+// insert inserts a text after a line of a file. The file then ends with a newline.
 func (f *filing) insert(path string, line float64, text string) (string, error) {
 	missing := refused("not_found", "Error: The path %s does not exist", path)
 	err := f.edit(path, missing, func(old string) (string, error) {

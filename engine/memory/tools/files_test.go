@@ -27,7 +27,7 @@ func file(k *enginetest.Kit, command string, said ...any) tools.Result {
 	return use(k, "memory", string(raw))
 }
 
-// Every command answers word for word what the published reference of memory_20250818 says.
+// Every command responds word for word as in the published reference of memory_20250818.
 func TestMemoryFilesAnswerAsTheReferenceSays(t *testing.T) {
 	k := enginetest.New(t)
 	const notes, todo = "/memories/core/notes.md", "/memories/core/todo.md"
@@ -96,7 +96,8 @@ func TestMemoryFilesAnswerAsTheReferenceSays(t *testing.T) {
 	k.Sound()
 }
 
-// Files are memories: recalled, with a history, and only those without a namespace. A rename leaves nothing behind.
+// Files are memories: they are recalled and have a history. Only memories without a namespace are files. A rename
+// leaves nothing behind.
 func TestMemoryFilesAreMemories(t *testing.T) {
 	k := enginetest.New(t)
 	k.Remember(memory.Spec{Key: "home", Content: "berth one", Tags: []string{"t"}})
@@ -120,7 +121,7 @@ func TestMemoryFilesAreMemories(t *testing.T) {
 	k.Sound()
 }
 
-// A text that is in a file very often is refused with the first of its lines, however long it is.
+// If a text occurs very often in a file, the error names only the first of its lines, however long the file is.
 func TestMemoryFileNamesFewOccurrences(t *testing.T) {
 	k := enginetest.New(t)
 	const notes = "/memories/core/notes.md"
@@ -167,7 +168,7 @@ func TestMemoryFilesDoNotClimb(t *testing.T) {
 	}
 }
 
-// An edit that is sent again with its Idempotency-Key changes nothing more.
+// An edit that is repeated with its Idempotency-Key changes nothing more.
 func TestMemoryFileEditsAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
 	file(k, "create", "path", "/memories/core/log.md", "file_text", "begun")
@@ -184,7 +185,7 @@ func TestMemoryFileEditsAreIdempotent(t *testing.T) {
 	}
 }
 
-// A list and a get show all there is, in pieces that fit a model.
+// List and get show everything there is, in pieces that a model can read.
 func TestToolsListAndGet(t *testing.T) {
 	k := enginetest.New(t)
 	long := strings.Repeat("wörter ", 12_000)

@@ -18,14 +18,14 @@ const (
 	categoryCore = "core"
 )
 
-// place is what a path of the memory tool names: a file, the folder of a category, or all of them.
+// place is what a path of the memory tool refers to: a file, the folder of a category, or all folders.
 type place struct{ category, key string }
 
-// pathOf is the path of a memory's file.
+// pathOf returns the path of a memory's file.
 func pathOf(m *memory.Memory) string { return filesRoot + "/" + m.Category + "/" + m.Key + fileSuffix }
 
-// placeOf reads a path. One that climbs, in whatever encoding, or that does not begin at /memories is refused. A path
-// that no memory can have names a file that does not exist, under a key that no memory has.
+// placeOf parses a path. It rejects a path that climbs, in any encoding, or that does not begin with /memories. A path
+// that no memory can have refers to a file that does not exist, with a key that no memory has.
 func placeOf(path string) (place, error) {
 	for plain := path; ; {
 		climbs := func(part string) bool { return part == "." || part == ".." }
@@ -59,7 +59,7 @@ func placeOf(path string) (place, error) {
 
 func (p place) known() bool { return slices.Contains(memory.Categories(), p.category) }
 
-// fileOf reads the path of a file that is to be written.
+// fileOf parses the path of a file to be written.
 func fileOf(path string) (place, error) {
 	at, err := placeOf(path)
 	if err == nil && (at.key == "" || at.key == "/") {
@@ -70,10 +70,10 @@ func fileOf(path string) (place, error) {
 	return at, err
 }
 
-// maxFiles bounds the files that one call lists or deletes.
+// maxFiles limits the files that one call lists or deletes.
 const maxFiles = 1000
 
-// filesIn gives the memories of a folder that are files, sorted by path.
+// filesIn returns the memories that are files of a folder, sorted by path.
 func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
 	filter, page := memory.Filter{Category: at.category, Namespace: f.within}, records.Page{Limit: maxFiles}
 	for {
@@ -99,8 +99,7 @@ func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
 	return out, more, nil
 }
 
-// viewFolder lists a folder with the sizes of what is in it. What is hidden, as a key that begins with a dot, is left
-// out.
+// viewFolder lists the contents of a folder with their sizes. It leaves out hidden files, whose keys begin with a dot.
 func (f *filing) viewFolder(at place, path string, missing error) (string, error) {
 	files, more, err := f.filesIn(at)
 	if err != nil {
@@ -135,7 +134,7 @@ func (f *filing) viewFolder(at place, path string, missing error) (string, error
 	return strings.Join(lines, "\n"), nil
 }
 
-// size writes a number of bytes as people read it, such as 512B, 5.5K and 2M.
+// size formats a number of bytes for people, such as 512B, 5.5K and 2M.
 func size(n int) string {
 	if n == 0 {
 		return "0B"
@@ -148,7 +147,7 @@ func size(n int) string {
 	return fmt.Sprintf("%.1f%c", scaled, "BKMG"[unit])
 }
 
-// delete forgets the memory that a file is, or all of a folder.
+// delete forgets the memory of a file, or all memories of a folder.
 func (f *filing) delete(path string) (string, error) {
 	at, err := placeOf(path)
 	if err != nil {
@@ -176,7 +175,7 @@ func (f *filing) delete(path string) (string, error) {
 	}
 	for i := range files {
 		if _, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, ident.Once{}, f.project, files[i].ID(),
-			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed meanwhile is kept
+			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed in the meantime is kept
 			return "", err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Got is the structured answer of memory_get. Where Content is cut, NextOffset is where its rest begins, in bytes.
+// Got is the structured result of memory_get. If Content is cut, NextOffset is where the rest begins, in bytes.
 type Got struct {
 	Shown
 	Metadata   map[string]json.RawMessage `json:"metadata,omitempty"`
@@ -24,7 +24,7 @@ type Got struct {
 	NextOffset *int                       `json:"next_offset,omitempty"`
 }
 
-// Listed is the structured answer of memory_list. A NextCursor goes on with the list.
+// Listed is the structured result of memory_list. NextCursor continues the list.
 type Listed struct {
 	Memories   []Shown `json:"memories"`
 	NextCursor *string `json:"next_cursor"`
@@ -70,7 +70,7 @@ func (svc *Service) get(ctx context.Context, c ident.Caller, projectID string, a
 	return out, nil
 }
 
-// list shows memories by their time, the latest first.
+// list shows memories by time, latest first.
 func (svc *Service) list(ctx context.Context, c ident.Caller, projectID string, args *arguments) (out Result, err error) {
 	now := svc.db.Now()
 	f := memory.Filter{Category: args.category(), Tags: args.texts("tags"), Namespace: args.namespace(),

@@ -6,34 +6,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// ChatTool is a tool as OpenAI's Chat Completions take it.
+// ChatTool is a tool in the form of OpenAI's Chat Completions.
 type ChatTool struct {
 	Type     string   `json:"type"`
 	Function Function `json:"function"`
 }
 
-// Function is what OpenAI's APIs are told of a tool.
+// Function is the description of a tool in OpenAI's APIs.
 type Function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// responsesTool is a tool as OpenAI's Responses take it, where a function that does not say so is strict.
+// responsesTool is a tool in the form of OpenAI's Responses, where functions are strict by default.
 type responsesTool struct {
 	Type string `json:"type"`
 	Function
 	Strict bool `json:"strict"`
 }
 
-// MessagesTool is a tool as Anthropic's Messages take it.
+// MessagesTool is a tool in the form of Anthropic's Messages.
 type MessagesTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// For describes the tool as a provider's API takes it.
+// For returns the tool in the form of a provider's API.
 func (t Tool) For(f chat.Format) any {
 	switch f {
 	case chat.AnthropicMessages:

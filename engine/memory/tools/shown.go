@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 )
 
-// shown is a memory as a model sees it.
+// shown returns a memory as a model sees it.
 func shown(m *memory.Memory) Shown {
 	s := Shown{Key: m.Key, Namespace: m.Namespace, Content: m.Content, Category: m.Category, Tags: m.Tags,
 		OccurredAt: m.OccurredAt, UpdatedAt: m.UpdatedAt}
@@ -18,7 +18,7 @@ func shown(m *memory.Memory) Shown {
 	return s
 }
 
-// clip cuts the content to max bytes, and takes them from the room that there is for all contents.
+// clip cuts the content to at most max bytes, and subtracts them from room, which is shared by all contents.
 func (s *Shown) clip(max int, room *int) {
 	whole := len(s.Content)
 	s.Content = clipped(s.Content, max)
@@ -49,7 +49,7 @@ func (s *Shown) say(b *strings.Builder, number int) {
 	b.WriteByte('\n')
 }
 
-// clipped is the beginning of a text, max bytes at most, cut at a character.
+// clipped returns the beginning of a text, at most max bytes, cut between characters.
 func clipped(s string, max int) string {
 	if len(s) <= max {
 		return s

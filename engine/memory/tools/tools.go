@@ -1,9 +1,8 @@
-// Package tools has the tools that models call: memory_store, memory_recall, memory_get, memory_list and memory_forget,
-// and the memory tool that Anthropic's models know. tools.go says what models are told of them, call.go and look.go carry
-// a call out, files.go those of Anthropic's tool, args.go reads what a model wrote as arguments.
+// Package tools implements the tools that models call: memory_store, memory_recall, memory_get, memory_list and
+// memory_forget, and Anthropic's own memory tool. tools.go describes them for models, call.go and look.go execute
+// calls, files.go implements Anthropic's tool, and args.go reads what a model wrote as arguments.
 //
-// The hard idea is whose fault it is: what the model did wrong is a Result that tells it what to do better, and only
-// what the model can do nothing about is an error.
+// A mistake of the model is a Result that tells it how to do better. Only what the model cannot correct is an error.
 package tools
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service carries out the tools that models call. Safe for concurrent use.
+// Service executes the tools that models call. It is safe for concurrent use.
 type Service struct {
 	db       *records.DB
 	projects *project.Service
@@ -23,7 +22,7 @@ type Service struct {
 	recalls  *recall.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service, memories *memory.Service, recalls *recall.Service) *Service {
 	return &Service{db: db, projects: projects, memories: memories, recalls: recalls}
 }
@@ -37,7 +36,7 @@ const (
 	nameForget = "memory_forget"
 )
 
-// Tool is what a model is told of a tool. The schemas are JSON Schema objects.
+// Tool describes a tool to a model. The schemas are JSON Schema objects.
 type Tool struct {
 	Name         string
 	Title        string
@@ -45,11 +44,11 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	ReadOnly     bool // it changes nothing
-	Destructive  bool // it may remove or replace what was there
-	Idempotent   bool // the same call again changes nothing more
+	Destructive  bool // it may delete or replace existing data
+	Idempotent   bool // repeating the call changes nothing more
 }
 
-// All defines the tools. Their words are written for models.
+// All returns the tools. Their descriptions are written for models.
 func All() []Tool {
 	return []Tool{
 		{
@@ -110,7 +109,7 @@ func All() []Tool {
 	}
 }
 
-// The schemas of arguments and of structured answers.
+// The schemas of arguments and of structured results.
 const (
 	namespaceInput = `"namespace":{"type":"array","items":{"type":"string"},"maxItems":16,"description":"Only if memories ` +
 		`are shown with a namespace: its names, outermost first. The same key in another namespace is another memory."}`

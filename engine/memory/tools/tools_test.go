@@ -23,7 +23,7 @@ func use(k *enginetest.Kit, name, arguments string) tools.Result {
 	return r
 }
 
-// failed answers the code of a failure that a model is told of.
+// failed returns the code of a failure reported to a model.
 func failed(r tools.Result) string {
 	if f, ok := r.Structured.(tools.Failure); ok && r.IsError {
 		return f.Error.Code
@@ -31,7 +31,7 @@ func failed(r tools.Result) string {
 	return ""
 }
 
-// Every way in which models write the same arguments stores the same memory.
+// All ways in which models write the same arguments store the same memory.
 func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 	for name, arguments := range map[string]string{
 		"object": `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
@@ -64,7 +64,7 @@ func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 	}
 }
 
-// What a model does wrong is told to it, all at once, changes nothing, and names what would be right.
+// A model is told all its mistakes at once, with the correct form, and nothing changes.
 func TestToolsTellModelsWhatIsWrong(t *testing.T) {
 	for name, test := range map[string]struct{ tool, arguments, code, says string }{
 		"no such tool":   {"memory_search", `{}`, "unknown_tool", "memory_recall"},
@@ -142,7 +142,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 	for key, name := range keys {
 		said := name
 		if len(name)%2 == 0 {
-			said = key // what the answer told it
+			said = key // what the response told it
 		}
 		b, err := json.Marshal(map[string]string{"key": said})
 		if err != nil {
@@ -160,7 +160,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 	}
 }
 
-// A call is idempotent as any request that stores, and answers the same.
+// A call is idempotent like any other request that stores, and returns the same response.
 func TestToolCallsAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
 	call := func(key, name, arguments string) tools.Result {
@@ -190,15 +190,15 @@ func TestToolCallsAreIdempotent(t *testing.T) {
 	}
 	_, err := k.Tools.Call(t.Context(), k.Admin, ident.Once{Key: "1"}, ident.DefaultProject,
 		tools.Call{Name: "memory_store", Arguments: json.RawMessage(arguments)})
-	enginetest.WantKind(t, err, fault.Gone) // the client must know that the memory is not there
+	enginetest.WantKind(t, err, fault.Gone) // the client must know that the memory no longer exists
 	_, err = k.Tools.Call(t.Context(), k.Admin, ident.Once{Key: "1", Body: [32]byte{1}}, ident.DefaultProject,
 		tools.Call{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
-	enginetest.WantKind(t, err, fault.Invalid) // the client's fault, which no model can mend
+	enginetest.WantKind(t, err, fault.Invalid) // the client's error, which no model can correct
 	_, err = k.Tools.Call(t.Context(), k.Admin, ident.Once{}, "elsewhere", tools.Call{Name: "memory_recall"})
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// What the definitions promise is what calls accept: each schema is an object, and its arguments are known.
+// The definitions agree with what calls accept: each schema is an object, and its arguments are known.
 func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 	k := enginetest.New(t)
 	for _, tool := range tools.All() {
@@ -232,8 +232,8 @@ func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 	}
 }
 
-// Storing under a key that exists keeps what is not named; if_version keeps two writers from losing each other's
-// changes.
+// Storing under an existing key keeps the fields that are not named. if_version keeps two writers from losing each
+// other's changes.
 func TestToolsChangeWhatTheyName(t *testing.T) {
 	k := enginetest.New(t)
 	get := func() memory.Memory {

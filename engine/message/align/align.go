@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxAligned bounds how many messages of each side are aligned behind the common prefix. Older ones are taken as missing.
+// maxAligned limits how many messages of each side are aligned after the common prefix. Older ones count as missing.
 const maxAligned = 4096
 
-// Pair says that message Request of a request is stored message Stored.
+// Pair says that message Request of a request equals stored message Stored.
 type Pair struct{ Stored, Request int }
 
-// Align pairs the messages of a stored line with the equal messages of a request. No two pairs cross. Pairs are the
-// common prefix, and behind it what the patience method finds: messages, or two in a row, that occur once on each side
-// anchor the alignment, and equal neighbours join them.
+// Align pairs the messages of a stored line with the equal messages of a request. No two pairs cross. The pairs are the
+// common prefix, and after it those that the patience method finds: messages, or two in a row, that occur once on each
+// side anchor the alignment, and equal neighbours join them.
 func Align(stored, request []Hash) []Pair {
 	n, m, p := len(stored), len(request), 0
 	for p < n && p < m && stored[p] == request[p] {
@@ -52,11 +52,11 @@ func Align(stored, request []Hash) []Pair {
 	return pairs
 }
 
-// anchored returns the places of messages, and of two messages in a row, that occur once on each side, in the order of
+// anchored returns the indices of messages, and of two messages in a row, that occur once on each side, in the order of
 // the stored side.
 func anchored(stored, request []Hash, s, r int) (out []Pair) {
 	type gram struct{ first, second Hash }
-	type place struct{ stored, request int } // one more than the place; -1: it occurs more than once
+	type place struct{ stored, request int } // index + 1; -1 if it occurs more than once
 	single, double := map[Hash]place{}, map[gram]place{}
 	once := func(at, i int) int {
 		if at == 0 {
@@ -100,9 +100,9 @@ func anchored(stored, request []Hash, s, r int) (out []Pair) {
 	return out
 }
 
-// increasing returns a longest subsequence of pairs in which the places of the request increase.
+// increasing returns a longest subsequence of pairs with increasing request indices.
 func increasing(pairs []Pair) []Pair {
-	var tails []int // of the best subsequence of each length, the last pair
+	var tails []int // the last pair of the best subsequence of each length
 	before := make([]int, len(pairs))
 	for t, p := range pairs {
 		k, _ := slices.BinarySearchFunc(tails, p.Request, func(at, request int) int { return pairs[at].Request - request })
@@ -126,11 +126,11 @@ func increasing(pairs []Pair) []Pair {
 	return out
 }
 
-// containedFrom is how long a text must be to make another text that contains it a version of it.
+// containedFrom is the minimum length of a text for a text that contains it to count as a version of it.
 const containedFrom = 16
 
-// similar compares two texts. share is the share of words that they have in common, 1 where one text contains the other.
-// common is the length of what they share, in characters.
+// similar compares two texts. share is the share of words that they have in common, or 1 if one text contains the
+// other. common is the length of the common part, in characters.
 func similar(x, y string) (share float64, common int) {
 	short, long := x, y
 	if utf8.RuneCountInString(short) > utf8.RuneCountInString(long) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// stored is a history in memory that counts what is read of it.
+// stored is a history in memory that counts reads.
 type stored struct {
 	messages []align.Hash
 	reads    int
@@ -24,8 +24,8 @@ func (s *stored) Message(i int) align.Hash {
 	return s.messages[i]
 }
 
-// TestFindAgainstItsWords holds Find against the cases as their words define them, on short random histories of few
-// different messages, so that everything that can be confused is.
+// TestFindAgainstItsWords compares Find with the definitions of the cases, on short random histories of few different
+// messages, which make every confusion likely.
 func TestFindAgainstItsWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := map[align.Case]int{}
@@ -86,7 +86,7 @@ func words(s, m []align.Hash, assistant func(int) bool) align.Match {
 	return align.Match{Case: align.None}
 }
 
-// TestExtendingReadsOnce holds that the usual request reads each hash once.
+// TestExtendingReadsOnce checks that the usual request reads each hash once.
 func TestExtendingReadsOnce(t *testing.T) {
 	s := &stored{}
 	for i := range 5000 {
@@ -98,7 +98,7 @@ func TestExtendingReadsOnce(t *testing.T) {
 	}
 }
 
-// one parses one message of a format and gives its hash.
+// one parses one message of a format and returns its hash.
 func one(t *testing.T, f chat.Format, raw string) align.Hash {
 	t.Helper()
 	var in []json.RawMessage
@@ -114,7 +114,7 @@ func one(t *testing.T, f chat.Format, raw string) align.Hash {
 	return align.Of(&parsed[0].Message)
 }
 
-// TestWhatIsTheSame lists forms in which clients send one message again, and messages that differ.
+// TestWhatIsTheSame lists forms in which clients send the same message again, and messages that differ.
 func TestWhatIsTheSame(t *testing.T) {
 	const openai, claude, items = chat.OpenAIChat, chat.AnthropicMessages, chat.OpenAIResponses
 	type form struct {
@@ -160,8 +160,8 @@ func TestWhatIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzOf holds that no arguments disturb the hash, and that canonical JSON is a fixed point: arguments that were decoded
-// and written again are the same.
+// FuzzOf checks that no arguments break the hash, and that canonical JSON is a fixed point: decoding and encoding
+// arguments again does not change them.
 func FuzzOf(f *testing.F) {
 	f.Add(`{"b":1e2,"a":[true,null,"\u2028"]}`)
 	f.Add(`[1] 2`)

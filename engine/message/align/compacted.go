@@ -2,16 +2,16 @@ package align
 
 import "slices"
 
-// FindCompacted tells what a request, which Find calls none or a divergence, is to a stored history whose client makes
-// summaries of it by itself, as Claude Code and Codex do:
+// FindCompacted classifies a request for which Find returns None or Diverge, if the client of the stored history writes
+// summaries itself, as Claude Code and Codex do. The request is
 //
-//   - a tail, where it goes on from all of the history. Claude Code sends its summary, the newest answer, and what is
-//     new: a tail of one message, which is too short where a client may mix conversations in a session. Codex sends the
-//     user's messages in their order, then its summary and what is new. As that has no answer, it counts only where the
-//     request itself says that it was compacted.
-//   - a rewind, where it is an earlier state of the newest turn behind a summary: a retry, or another answer is wanted.
-//     At least two messages must show it, and the request must have the turn from its beginning on, which newest gives.
-//   - else none.
+//   - a tail, if it continues from the end of the history. Claude Code sends its summary, the newest answer, and what is
+//     new: a tail of one message, which would be too short for a client that may mix conversations in a session. Codex
+//     sends the user's messages in order, then its summary and what is new. Since this contains no answer, it counts only
+//     if the request itself says that it was compacted.
+//   - a rewind, if it is an earlier state of the newest turn after a summary: a retry, or a request for another answer.
+//     At least two messages must match, and the request must have the turn from its beginning, which is at newest.
+//   - none, otherwise.
 func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) bool, compacted bool) Match {
 	history := make([]Hash, s.Len())
 	for i := range history {
@@ -35,9 +35,9 @@ func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) b
 	return Match{Case: None}
 }
 
-// earlier finds the longest run that the request ends with and that ends within the newest turn, the newest of equally
-// long ones. It gives where in the history the run ends, in front of its last message, and how long it is; 0: there is
-// none that counts.
+// earlier finds the longest run that ends the request and ends within the newest turn; of equally long ones, the
+// newest. It returns the index in the history where the run ends, before its last message, and the length of the run,
+// or 0 if none counts.
 func earlier(history []Hash, newest int, request []Hash) (end, length int) {
 	backwards := slices.Concat(request, history[:len(history)-1])
 	slices.Reverse(backwards[:len(request)])
@@ -52,8 +52,8 @@ func earlier(history []Hash, newest int, request []Hash) (end, length int) {
 	return end, length
 }
 
-// inOrder finds messages of the request in the history, each behind the one before. It gives the place in the request
-// behind the last one that it finds.
+// inOrder finds messages of the request in the history, in the same order. It returns the index in the request after
+// the last one that it finds.
 func inOrder(history, request []Hash) (end int) {
 	at := map[Hash][]int{}
 	for i, h := range history {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// TestFindCompacted spells messages as letters: those of the model are large, and end turns.
+// TestFindCompacted writes messages as letters. Capital letters are the model's messages and end turns.
 func TestFindCompacted(t *testing.T) {
 	for _, tc := range []struct {
 		name, stored, request string
@@ -55,8 +55,8 @@ func letters(s string) []align.Hash {
 	return out
 }
 
-// TestCompactedRewinds holds that a rewind is the longest run that the request ends with, in front of the newest
-// message and over all of its turn.
+// TestCompactedRewinds checks that a rewind is the longest run that ends the request, ends before the newest message
+// and covers its turn from the beginning.
 func TestCompactedRewinds(t *testing.T) {
 	random, seen := rand.New(rand.NewPCG(1, 2)), 0
 	for range 50_000 {

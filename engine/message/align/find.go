@@ -2,44 +2,45 @@ package align
 
 // Stored is a stored history.
 type Stored interface {
-	// Len is the number of messages.
+	// Len returns the number of messages.
 	Len() int
-	// Message is the hash of one message, from 0.
+	// Message returns the hash of message i, counted from 0.
 	Message(i int) Hash
 }
 
-// Case says what a request is to the stored history.
+// Case says how a request relates to the stored history.
 type Case string
 
-// The cases, in the order in which they are looked for.
+// The cases, in the order in which they are tried.
 const (
 	New     Case = "new"     // nothing is stored
-	Extend  Case = "extend"  // the request goes on from all that is stored
-	Rewind  Case = "rewind"  // the request is an earlier state: a retry, or another answer is wanted
-	Tail    Case = "tail"    // the client has trimmed or summarised its front
+	Extend  Case = "extend"  // the request continues from the end of the stored history
+	Rewind  Case = "rewind"  // the request is an earlier state: a retry, or a request for another answer
+	Tail    Case = "tail"    // the client has trimmed or summarised the beginning
 	Diverge Case = "diverge" // the client has edited a message
-	Edit    Case = "edit"    // messages in the middle have other texts, and what is behind them is the same
+	Edit    Case = "edit"    // messages in the middle have other texts, and those after them are the same
 	Gap     Case = "gap"     // messages in the middle are missing
-	Front   Case = "front"   // text of the client's own stands among the messages
-	None    Case = "none"    // the request has nothing to do with what is stored
-	Delta   Case = "delta"   // the client says that it sends new messages alone; Find never answers it
+	Front   Case = "front"   // the client's own text is among the messages
+	None    Case = "none"    // the request is unrelated to what is stored
+	Delta   Case = "delta"   // the client says that it sends only new messages; Find never returns it
 )
 
-// Match is what Find found. The first Keep stored messages stay, and the messages of the request from New on are new.
+// Match is the result of Find. The first Keep stored messages are kept, and the messages of the request from New on are
+// new.
 type Match struct {
 	Case Case
 	Keep int
 	New  int
-	// Front counts, for Tail and behind a summary, the messages in front of those that were found again.
+	// Front is, for Tail and after a summary, the number of messages before those that were found again.
 	Front int
 }
 
-// Find tells what a request, given by the hashes of its messages, is to a stored history. assistant tells of a message
-// of the request whether the model said it.
+// Find determines how a request, given by the hashes of its messages, relates to a stored history. assistant reports
+// whether the model wrote message i of the request.
 //
-// A tail is a run of at least two messages, one of them the model's, with which the stored history ends. It is looked
-// for before a divergence: who edits a message has no answer behind it yet, so the stored history's end shows that a
-// front was trimmed, even one that begins as the stored history does.
+// A tail is a run of at least two messages, one of them the model's, with which the stored history ends. Find tries it
+// before a divergence: after an edit there is no answer yet, so if the request contains the end of the stored history,
+// the client has trimmed the beginning, even if the request begins as the history does.
 func Find(s Stored, request []Hash, assistant func(i int) bool) Match {
 	stored := s.Len()
 	if stored == 0 {
@@ -62,7 +63,7 @@ func Find(s Stored, request []Hash, assistant func(i int) bool) Match {
 	return Match{Case: None}
 }
 
-// commonPrefix is the number of messages with which both begin.
+// commonPrefix returns the number of messages with which both begin.
 func commonPrefix(s Stored, request []Hash) int {
 	n := min(s.Len(), len(request))
 	for i := range n {
@@ -73,11 +74,11 @@ func commonPrefix(s Stored, request []Hash) int {
 	return n
 }
 
-// longestTail finds the longest run of the request with which the stored history ends, the last of equally long ones.
-// It gives where the run ends in the request and its length, 0 where there is none that counts.
+// longestTail finds the longest run of the request with which the stored history ends; of equally long ones, the last.
+// It returns the end of the run in the request and its length, or 0 if none counts.
 //
-// Read backwards, the run is where the stored end's beginning occurs in the request: the Z-algorithm (Gusfield,
-// Algorithms on Strings, Trees and Sequences, 1997, section 1.3) finds all of them in one pass.
+// In reverse order, the run is an occurrence of the reversed history's prefix in the reversed request. The Z-algorithm
+// (Gusfield, Algorithms on Strings, Trees and Sequences, 1997, section 1.3) finds all of them in one pass.
 func longestTail(s Stored, request []Hash, assistant func(i int) bool) (end, length int) {
 	size := min(s.Len(), len(request))
 	backwards := make([]Hash, 0, size+len(request))
@@ -106,7 +107,7 @@ func anyOf(from, to int, is func(i int) bool) bool {
 	return false
 }
 
-// prefixes gives, for each place, how many elements from there on equal those from the start on.
+// prefixes returns, for each index, how many elements from there on equal those from the start.
 func prefixes(s []Hash) []int {
 	z := make([]int, len(s))
 	left, right := 0, 0

@@ -1,9 +1,9 @@
-// Package align tells which messages of a request are stored already. Clients of a model's API send their whole history
-// again with each call, and rarely byte for byte: they move cache marks, write arguments anew, and trim or summarise the
-// front. Messages are therefore compared by what they say (Of), as chains of hashes (Roll), and Find tells what a
-// request does to the stored history.
+// Package align finds the messages of a request that are already stored. Clients of a model's API send their whole
+// history again with each call, and rarely byte for byte: they move cache marks, rewrite arguments, and trim or
+// summarise the beginning. So messages are compared by a hash of their content (Of), and histories by chains of hashes
+// (Roll). Find determines how a request relates to the stored history.
 //
-// Everything here is a pure function of its arguments.
+// All functions are pure functions of their arguments.
 package align
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Hash is what a message says, or a chain of messages.
+// Hash identifies the content of a message, or a chain of messages.
 type Hash [16]byte
 
-// Roll is the hash of a chain with one more message. The chain of no messages is the zero Hash.
+// Roll returns the hash of a chain extended by one message. The chain of no messages is the zero Hash.
 func Roll(chain, next Hash) Hash {
 	var both [2 * len(Hash{})]byte
 	copy(both[copy(both[:], chain[:]):], next[:])
@@ -33,9 +33,9 @@ func sum(b []byte) Hash {
 	return Hash(s[:len(Hash{})])
 }
 
-// Of is the hash of what a message says: its role, its text, its calls with their arguments as values, the call that it
-// answers, and every part that is no text. A text in one block is the same as a string. Thoughts and their signatures,
-// and the members of left, are left out, because clients drop or change them when they send a message again.
+// Of returns the hash of a message's content: its role, its text, its calls with their arguments as values, the call
+// that it answers, and every part that is not text. A text in one block equals the same text as a string. Thinking, its
+// signatures, and the members in left are ignored, because clients drop or change them when they send a message again.
 func Of(m *chat.Message) Hash {
 	b := appendText([]byte{byte(m.Role)}, m.Text)
 	b = appendText(b, m.CallID)
@@ -50,20 +50,20 @@ func Of(m *chat.Message) Hash {
 	return sum(b)
 }
 
-// appendText appends a text with its length in front, so that no two lists of texts are the same bytes.
+// appendText appends a text preceded by its length, so that different lists of texts have different bytes.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// left are members that say nothing of a message, or that clients do not send again as they got them.
+// left are members that do not belong to the content of a message, or that clients do not send back as they got them.
 var left = map[string]bool{"cache_control": true, "prompt_cache_breakpoint": true, "index": true, "id": true,
 	"status": true, "annotations": true, "logprobs": true, "expires_at": true, "phase": true}
 
-// spoken are the types of parts and items that chat.Message tells of, or that are not compared.
+// spoken are the types of parts and items that chat.Message covers, or that are not compared.
 var spoken = map[string]bool{"text": true, "input_text": true, "output_text": true, "refusal": true, "tool_use": true,
 	"thinking": true, "redacted_thinking": true, "reasoning": true, "function_call": true, "": true}
 
-// others are the parts of a message that its text and calls do not hold, in order, each as canonical JSON.
+// others returns the parts of a message that its text and calls do not include, in order, each as canonical JSON.
 func others(raw []byte) [][]byte {
 	// Parts have types. A name may be written with escapes.
 	if !bytes.Contains(raw, []byte(`"type"`)) && !bytes.Contains(raw, []byte(`\u`)) {
@@ -71,7 +71,7 @@ func others(raw []byte) [][]byte {
 	}
 	if o, twice, ok := rawjson.ReadObject(raw); ok && twice == nil && o.Find("role") != nil && !compound(o.Get("content")) &&
 		!compound(o.Get("output")) {
-		return nil // It is a message without parts, and nothing else of it is looked at.
+		return nil // It is a message without parts, so nothing else of it matters.
 	}
 	v, ok := decode(raw)
 	if !ok {
@@ -104,7 +104,7 @@ func others(raw []byte) [][]byte {
 
 func compound(value []byte) bool { return rawjson.IsArray(value) || rawjson.IsObject(value) }
 
-// appendPart appends a part without the members that are left out. A reference is nothing but its id, and keeps it.
+// appendPart appends a part without the ignored members. A reference consists only of its id, and keeps it.
 func appendPart(b []byte, part map[string]any, kind string) []byte {
 	kept := make(map[string]any, len(part))
 	for name, value := range part {
@@ -115,8 +115,8 @@ func appendPart(b []byte, part map[string]any, kind string) []byte {
 	return appendValue(b, kept)
 }
 
-// canonical is a JSON value with sorted members, no white space, and numbers as JavaScript would write them again; the
-// text itself where it is no JSON.
+// canonical returns a JSON value with sorted members, no white space, and numbers as JavaScript would write them. It
+// returns raw itself if that is not JSON.
 func canonical(raw []byte) []byte {
 	v, ok := decode(raw)
 	if !ok {

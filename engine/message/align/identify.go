@@ -99,7 +99,8 @@ func (r *Request) session() (id, by string, weak bool) {
 	return "", "", true
 }
 
-// sessionOf returns the session in the user_id of Claude Code: a member of JSON, or the part of a text behind a mark.
+// sessionOf returns the session in the user_id of Claude Code: a member of a JSON object, or the part of a text after a
+// marker.
 func sessionOf(user string) string {
 	var in struct {
 		Session string `json:"session_id"`

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// asked makes a request out of headers, one a line, and a body.
+// asked makes a request from headers, one per line, and a body.
 func asked(t *testing.T, path, headers, body string) align.Request {
 	t.Helper()
 	h := http.Header{}
@@ -130,8 +130,8 @@ func TestRequestsThatAreNotStored(t *testing.T) {
 	}
 }
 
-// TestSharedFieldsNameSessionsWhereAProjectSaysSo checks that members which the users of an application may share name a
-// session only where they are listed, and only where nothing else does.
+// TestSharedFieldsNameSessionsWhereAProjectSaysSo checks that members that an application's users may share name a
+// session only if the project lists them, and only if nothing else does.
 func TestSharedFieldsNameSessionsWhereAProjectSaysSo(t *testing.T) {
 	const body = `{"prompt_cache_key":"k","user":"ada","metadata":{"chat":"c-1"}}`
 	for _, tc := range []struct {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Content is what a message says, as far as versions of it are told by.
+// Content is the part of a message's content by which versions of it are recognised.
 type Content struct {
 	Role Role
 	Call string // the ids of its calls, or the id of the call that it answers
 	Text string
 }
 
-// Role is who speaks in a message.
+// Role is the author of a message.
 type Role byte
 
 // A message is the user's, a reply of the model, a message of the model that calls tools, or the result of a tool.
@@ -28,25 +28,25 @@ const (
 type Side interface {
 	Hashes() []Hash
 	Role(i int) Role
-	// Size is the length of a message's text in characters, and 64 for a message that names calls. It is at most 200.
+	// Size returns the length of a message's text in characters, or 64 for a message that names calls. It is at most 200.
 	Size(i int) int
-	// Content reads a message. It is called only for messages that differ.
+	// Content returns the content of a message. It is called only for messages that differ.
 	Content(i int) Content
 }
 
-// Line is a stored line: the messages of one agent, with those that the client has removed.
+// Line is a stored line: the messages of one agent, including those that the client has removed.
 type Line interface {
 	Side
 	Turn(i int) uint32
-	Living(i int) bool // false where the client has removed the message
+	Living(i int) bool // false if the client has removed the message
 	Edits(i int) int   // how often the message was changed
 	Edge() Edge
-	// Same reports whether the line was begun by a request of the same kind.
+	// Same reports whether a request of the same kind began the line.
 	Same() bool
 }
 
-// Edge is where the part of a line ends that its client no longer sends. The client sends nothing of [From, To). Moves
-// counts the requests in which To has moved on.
+// Edge is the end of the part of a line that its client no longer sends. The client sends nothing of [From, To). Moves
+// counts the requests in which To has moved forward.
 type Edge struct {
 	From  int `json:"from"`
 	To    int `json:"to"`
@@ -56,39 +56,39 @@ type Edge struct {
 // The weights of the rule. They are tuned on synthetic conversations.
 const (
 	enough    = 32  // characters that must agree for a request to belong to a line
-	counted   = 200 // characters of one message that count at most
-	callSize  = 64  // characters that the id of a call counts for
-	version   = .5  // share of words that makes a message a version of another one
+	counted   = 200 // the most characters of one message that count
+	callSize  = 64  // the number of characters that a call id counts for
+	version   = .5  // share of words that makes a message a version of another
 	retried   = .8  // share of words that makes a first question the same question
-	manyAsked = 3   // questions that, missing at once, show that the client trims its history
-	habit     = 3   // moves of the edge that show that the client trims its history
-	ownBefore = 8   // a message before this place that keeps changing is text of the client's own
-	ownEdits  = 2   // that many changes
+	manyAsked = 3   // this many questions missing at once show that the client trims its history
+	habit     = 3   // this many moves of the edge show that the client trims its history
+	ownBefore = 8   // a message before this index that keeps changing is the client's own text
+	ownEdits  = 2   // the number of changes that it takes
 )
 
 // Run is a run of messages: [From, To).
 type Run struct{ From, To int }
 
-// Aligned is what a request is to a stored line.
+// Aligned says how a request relates to a stored line.
 type Aligned struct {
 	Case Case
-	// Keep is how many messages of the line the request covers: those behind are superseded. New is the first message of
-	// the request behind them.
+	// Keep is how many messages of the line the request covers. The later ones are superseded. New is the first message of
+	// the request after them.
 	Keep, New int
 	Pairs     []Pair
 	Changes   []Pair // stored messages, and the messages of the request that are new versions of them
-	Missing   []Run  // stored messages that the request leaves out, before Keep
-	Own       []int  // messages of the request before New that are the client's own text and no part of the line
-	// Loss counts the messages that would be superseded, changed or removed.
+	Missing   []Run  // stored messages before Keep that the request leaves out
+	Own       []int  // messages of the request before New that are the client's own text and not part of the line
+	// Loss is the number of messages that would be superseded, changed or removed.
 	Loss int
 }
 
-// Rank orders the lines that a request may belong to: the lower, the better.
+// Rank orders the lines that a request may belong to. Lower is better.
 func (a *Aligned) Rank() float64 { return float64(a.Loss)/2 - float64(a.score()) }
 
 func (a *Aligned) score() int { return max(1, len(a.Pairs)) }
 
-// aligner holds a request against a line.
+// aligner compares a request with a line.
 type aligner struct {
 	line    Line
 	request Side
@@ -99,7 +99,8 @@ type aligner struct {
 // region is a part of the line and a part of the request between two pairs.
 type region struct{ a, b, c, d int }
 
-// Compare says what a request is to a stored line; nil where it does not belong to it. An empty line takes any request.
+// Compare determines how a request relates to a stored line. It returns nil if the request does not belong to it. Any
+// request belongs to an empty line.
 func Compare(line Line, request Side) *Aligned {
 	m := &aligner{line: line, request: request, s: line.Hashes(), r: request.Hashes()}
 	if len(m.s) == 0 {
@@ -135,7 +136,7 @@ func Compare(line Line, request Side) *Aligned {
 	return m.out
 }
 
-// anew is a request that begins its line again.
+// anew returns the result for a request that begins its line again.
 func (m *aligner) anew() *Aligned { return &Aligned{Case: Diverge, Loss: 1} }
 
 // regions returns the parts between pairs, and before the first one.
@@ -156,7 +157,7 @@ func (m *aligner) modelSpoke() bool {
 
 func (m *aligner) livingTurns() int { return m.turnsBefore(len(m.s)) }
 
-// turnsBefore counts the living turns before a place, up to 2.
+// turnsBefore counts the turns before an index that are not removed, up to 2.
 func (m *aligner) turnsBefore(at int) (n int) {
 	last := uint32(0)
 	for i := range at {
@@ -184,7 +185,7 @@ func (m *aligner) asksAgain() bool {
 	return false
 }
 
-// alike reports whether two messages share that much of their words.
+// alike reports whether two messages share at least the given share of their words.
 func (m *aligner) alike(stored, request int, share float64) bool {
 	if m.s[stored] == m.r[request] {
 		return true
@@ -193,8 +194,8 @@ func (m *aligner) alike(stored, request int, share float64) bool {
 	return got >= share
 }
 
-// belongs reports whether a request belongs to a line, or begins it again: too little agrees in a request that shares
-// nothing but a word of thanks.
+// belongs reports whether a request belongs to a line, or begins it again. A request that shares only, say, a word of
+// thanks does not belong to it.
 func (m *aligner) belongs(regions []region) (again, ok bool) {
 	agree := 0
 	for _, p := range m.out.Pairs {
@@ -233,8 +234,8 @@ func (m *aligner) belongs(regions []region) (again, ok bool) {
 	return false, 3*(len(m.out.Pairs)+versions) >= 2*len(m.s)
 }
 
-// belongsByQuestions decides for a request in which nothing of the model's agrees: a retry, or a first question that
-// was edited.
+// belongsByQuestions decides for a request in which none of the model's messages match: a retry, or an edited first
+// question.
 func (m *aligner) belongsByQuestions(regions []region, agree int) (again, ok bool) {
 	if m.livingTurns() != 1 || !m.line.Same() {
 		return false, false
@@ -254,7 +255,7 @@ func (m *aligner) belongsByQuestions(regions []region, agree int) (again, ok boo
 	return false, x.Role == y.Role && (share >= retried || x.Role != User && agree >= enough)
 }
 
-// longer is the length of the longer side's text.
+// longer returns the text length of the longer side.
 func (m *aligner) longer() int {
 	length := func(side Side, n int) (all int) {
 		for i := range n {
@@ -265,14 +266,14 @@ func (m *aligner) longer() int {
 	return max(length(m.line, len(m.s)), length(m.request, len(m.r)))
 }
 
-// begins reports whether a place is the line's beginning, or the end of its first turn.
+// begins reports whether an index is the line's beginning, or the end of its first turn.
 func (m *aligner) begins(at int) bool { return at == 0 || at <= 2 && m.turnsBefore(at) <= 1 }
 
-// Begins reports whether a place of a line is its beginning, or the end of its first turn.
+// Begins reports whether an index of a line is its beginning, or the end of its first turn.
 func Begins(line Line, at int) bool { return (&aligner{line: line}).begins(at) }
 
-// settle finds which messages of a region are versions of stored ones, which are the client's own, and which stored ones
-// are missing. It is false where the model's messages are others: the request rewrites the line from there on.
+// settle finds which messages of a region are versions of stored ones, which are the client's own, and which stored
+// ones are missing. It returns false if the model's messages differ: then the request rewrites the line from there.
 func (m *aligner) settle(g region) bool {
 	edge := m.line.Edge()
 	cut := func(t int) bool { return edge.From <= t && t < edge.To }
@@ -314,7 +315,7 @@ func (m *aligner) settle(g region) bool {
 	return true
 }
 
-// versionOf returns the stored message, from a place on, that a message of the request is a version of; -1: none.
+// versionOf returns the first stored message at or after from that a message of the request is a version of, or -1.
 func (m *aligner) versionOf(q int, g region, from int, alive []int, cut func(int) bool) int {
 	is := m.request.Content(q)
 	first := -1
@@ -342,8 +343,8 @@ func (m *aligner) versionOf(q int, g region, from int, alive []int, cut func(int
 	return -1
 }
 
-// leftOver pairs what is left of a region on both sides from its end backwards, where little is left. It returns what is
-// still left of the request.
+// leftOver pairs what remains of a region on both sides from its end backwards, if little remains. It returns what
+// still remains of the request.
 func (m *aligner) leftOver(g region, got map[int]int, alive, free []int) []int {
 	over := slices.DeleteFunc(slices.Clone(alive), func(t int) bool { _, ok := got[t]; return ok })
 	if len(over) > 2 || len(over) != len(free) && m.begins(g.a) && g.a > 0 {
@@ -368,7 +369,7 @@ func (m *aligner) leftOver(g region, got map[int]int, alive, free []int) []int {
 	return free
 }
 
-// end names the case, by what is left behind the last pair and by what was found before it.
+// end sets the case, depending on what remains after the last pair and what was found before it.
 func (m *aligner) end() {
 	o := m.out
 	rest, behind := 0, len(m.s)-o.Keep
@@ -405,7 +406,7 @@ func (m *aligner) end() {
 	}
 }
 
-// editsEnd reports whether the line's last messages were edited, and the request goes on behind them.
+// editsEnd reports whether the line's last messages were edited and the request continues after them.
 func (m *aligner) editsEnd(behind int) bool {
 	o := m.out
 	if behind > 2 || behind >= len(m.r)-o.New {
@@ -421,7 +422,7 @@ func (m *aligner) editsEnd(behind int) bool {
 }
 
 // Trims reports whether messages that are missing in [from, to) show that the client trims its history, rather than
-// that somebody has deleted them.
+// that someone deleted them.
 func Trims(line Line, run Run) bool {
 	edge := line.Edge()
 	if run.To <= edge.To || !Begins(line, run.From) {
@@ -436,5 +437,5 @@ func Trims(line Line, run Run) bool {
 	return asked >= manyAsked || edge.Moves+1 >= habit
 }
 
-// Habit reports whether an edge that has moved so often shows that the client trims its history.
+// Habit reports whether this many moves of an edge show that the client trims its history.
 func Habit(moves int) bool { return moves >= habit }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
 
-// said is a message of a model of a conversation: who speaks, the text, and the id of a call.
+// said is a message in a test conversation: role, text, and call id.
 type said [3]string
 
 func (m said) hash() align.Hash {
@@ -27,7 +27,7 @@ func (m said) hash() align.Hash {
 	return h
 }
 
-// list makes a align.Side of messages.
+// list implements align.Side.
 type list struct {
 	said   []said
 	hashes []align.Hash
@@ -54,7 +54,7 @@ func (l list) Size(i int) int {
 	return min(len(l.said[i][1]), 200)
 }
 
-// line makes a align.Line of stored messages.
+// line implements align.Line.
 type line struct {
 	list
 	turns []uint32
@@ -70,8 +70,7 @@ func (l line) Edits(i int) int   { return l.edits[i] }
 func (l line) Edge() align.Edge  { return l.edge }
 func (l line) Same() bool        { return l.same }
 
-// recorded is a comparison that the model of the rule has made. A stored message is [role, text, call, turn, living,
-// edits].
+// recorded is a comparison made by the model of the rule. A stored message is [role, text, call, turn, living, edits].
 type recorded struct {
 	Seed int
 	S    [][6]any
@@ -102,7 +101,7 @@ func (r *recorded) line() line {
 	return l
 }
 
-// outcome words what was found in one line.
+// outcome describes what was found in one line.
 func outcome(a *align.Aligned, request []said) string {
 	if a == nil {
 		return "none"
@@ -176,7 +175,7 @@ func TestHistoriesEqualModel(t *testing.T) {
 	}
 }
 
-// FuzzAlign holds that pairs are of equal messages, that no two cross, and that the common prefix is among them.
+// FuzzAlign checks that pairs are of equal messages, that no two cross, and that they include the common prefix.
 func FuzzAlign(f *testing.F) {
 	f.Add([]byte("abcdef"), []byte("abxdef"))
 	f.Add([]byte("aabbaabb"), []byte("bbaa"))

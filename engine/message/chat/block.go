@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// know notes what the rendered bytes consist of.
+// know records the structure of the rendered bytes.
 func know(fr *Fragment) {
 	switch {
 	case fr.Format == AnthropicMessages:
@@ -29,7 +29,7 @@ func know(fr *Fragment) {
 	}
 }
 
-// knowBlocks notes Anthropic's blocks and their breakpoints.
+// knowBlocks records Anthropic's blocks and their breakpoints.
 func knowBlocks(fr *Fragment) {
 	role := render.RoleByte(fr.Role)
 	for from, to := range sequence(fr.Blocks) {
@@ -49,7 +49,7 @@ func knowBlocks(fr *Fragment) {
 	}
 }
 
-// findMarks notes the breakpoints of the block that begins at an offset, and of what a result holds.
+// findMarks records the breakpoints of the block that begins at an offset, and of the contents of a result.
 func findMarks(fr *Fragment, p *part, at int) {
 	if p.kind == partResult {
 		if content := p.o.Find("content"); content != nil && rawjson.IsArray(p.o.Raw[content.Value:]) {
@@ -78,7 +78,7 @@ func findMarks(fr *Fragment, p *part, at int) {
 	}
 }
 
-// sequence yields start and end of each of the JSON values that stand behind one another, separated by commas.
+// sequence yields the start and end of each JSON value in a comma-separated sequence.
 func sequence(raw []byte) func(func(int, int) bool) {
 	return func(yield func(int, int) bool) {
 		for i := 0; i < len(raw); {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// TestSameFormatIsByteEqual holds that an OpenAI window is the posted bytes, own fields cut out.
+// TestSameFormatIsByteEqual checks that an OpenAI window is the posted bytes without Mneme's own fields.
 func TestSameFormatIsByteEqual(t *testing.T) {
 	posted := []string{
 		`{"role":"user","content":"hi"}`,
@@ -35,7 +35,7 @@ func TestSameFormatIsByteEqual(t *testing.T) {
 	}
 }
 
-// FuzzOwnFieldsAreCut holds that a message posted with own fields renders to the bytes it would have had without.
+// FuzzOwnFieldsAreCut checks that a message posted with own fields renders to the same bytes as without them.
 func FuzzOwnFieldsAreCut(f *testing.F) {
 	f.Add(`"x":1`, uint8(0))
 	f.Add(` "y" : [ "}" , {"agent":"kept, it is not the message's own"} ] , "z":null`, uint8(2))
@@ -43,7 +43,7 @@ func FuzzOwnFieldsAreCut(f *testing.F) {
 	f.Fuzz(func(t *testing.T, members string, where uint8) {
 		const own = `"agent":"a","ta\u0067s":["t"],"metadata":{"k":[1]},"type":"a\u0032a","from_agent":"b",` +
 			`"to_agent":"c"`
-		members = strings.TrimSpace(members) // white space before a comma goes with the member behind it
+		members = strings.TrimSpace(members) // white space before a comma is removed with the next member
 		clean := `{"role":"user",` + members + `}`
 		var o map[string]json.RawMessage
 		if json.Unmarshal([]byte(clean), &o) != nil {
@@ -72,7 +72,7 @@ func FuzzOwnFieldsAreCut(f *testing.F) {
 	})
 }
 
-// window is a window of one fragment.
+// window returns a window of one fragment.
 func window(f chat.Format, fr *chat.Fragment) []byte {
 	var b chat.Builder
 	b.Reset(f, nil, render.SystemText(""))

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// partKind is what a content part is, in whichever format it was posted.
+// partKind is the kind of a content part, in any format.
 type partKind uint8
 
 const (
-	partOther partKind = iota // kept as it is; another format shows its type
+	partOther partKind = iota // kept as it is; other formats show its type
 	partText
 	partImage
 	partCall     // Anthropic's tool_use
@@ -20,7 +20,7 @@ const (
 	partThinking // Anthropic's thinking and redacted_thinking
 )
 
-// screenshot is the type of what a computer_call of Responses gives.
+// screenshot is the type of the output of a computer_call in Responses.
 const screenshot = "computer_screenshot"
 
 // part is one element of a content array.
@@ -77,7 +77,7 @@ type content struct {
 	parts  plan.Parts
 }
 
-// read takes in a content that holds no calls or results: a string, null or an array of parts.
+// read reads a content without calls or results: a string, null or an array of parts.
 func (c *content) read(f Format, value []byte) *problem {
 	if value == nil {
 		return nil
@@ -115,7 +115,7 @@ func (c *content) addText(s string) {
 	}
 }
 
-// setContent gives the message its text and its count of images.
+// setContent sets the message's text and its number of images.
 func (m *Message) setContent(c *content) {
 	m.Text, m.Images = c.text(), c.images
 	m.Parts |= c.parts
@@ -147,7 +147,7 @@ func (m *Message) parts() []part {
 	return ps
 }
 
-// refusal is the text that an OpenAI assistant gives beside its content, in the member refusal.
+// refusal returns the text of the member refusal of an OpenAI assistant message.
 func (m *Message) refusal(o *object) string {
 	if m.Format != OpenAIChat || m.Role != plan.RoleAssistant {
 		return ""
@@ -175,7 +175,7 @@ func appendParts(f Format, ps []part, value []byte) []part {
 	return ps
 }
 
-// plain reports that the parts are nothing but text.
+// plain reports whether all parts are text.
 func plain(ps []part) bool {
 	for i := range ps {
 		if ps[i].kind != partText {
@@ -185,7 +185,7 @@ func plain(ps []part) bool {
 	return true
 }
 
-// flat is the content as text. Parts that are not text are named in brackets, such as [image].
+// flat returns the content as text. Parts that are not text appear in brackets, such as [image].
 func flat(ps []part) string {
 	var b strings.Builder
 	for i := range ps {
@@ -201,7 +201,7 @@ func flat(ps []part) string {
 	return b.String()
 }
 
-// shown is a part as text.
+// shown returns a part as text.
 func (p *part) shown() string {
 	switch p.kind {
 	case partText:
@@ -215,7 +215,7 @@ func (p *part) shown() string {
 	return "[" + p.typ + "]"
 }
 
-// document is the text of a document that is text, under its title; empty for other parts. Formats without documents
+// document returns the text of a text document, preceded by its title, or "" for other parts. Formats without documents
 // show it.
 func (p *part) document() string {
 	var text string
@@ -235,11 +235,11 @@ func (p *part) document() string {
 	return text
 }
 
-// image says where a picture's bytes are: at a URL, or in base64 data of a media type. Where both are empty, a provider
-// holds them under an id that no other provider knows.
+// image says where the bytes of an image are: at a URL, or in base64 data of a media type. If both are empty, the
+// provider stores them under an id that other providers do not know.
 type image struct{ url, mediaType, data string }
 
-// source reads where an image part's bytes are, in any format.
+// source returns the location of an image part's bytes, in any format.
 func (p *part) source() image {
 	var url string
 	switch p.typ {
@@ -270,7 +270,7 @@ func (p *part) source() image {
 	return image{url: url}
 }
 
-// dataURL is the image as one URL, "" where it has none.
+// dataURL returns the image as one URL, or "" if it has none.
 func (i image) dataURL() string {
 	if i.data != "" {
 		return "data:" + i.mediaType + ";base64," + i.data

@@ -10,7 +10,7 @@ import (
 )
 
 // WithText returns the message with its text replaced. Everything else stays, such as role, ids, calls and images. Raw
-// is made anew with the same changes.
+// is rebuilt with the same changes.
 func (m *Message) WithText(text string) Message {
 	out := *m
 	out.Text = text
@@ -31,7 +31,7 @@ func (m *Message) WithText(text string) Message {
 		}
 		out.Raw = o.With("content", value)
 		if m.refusal(&o) != "" {
-			// A refusal beside the content is part of the replaced text.
+			// A refusal is part of the replaced text.
 			changed, _ := readObject(out.Raw)
 			out.Raw = changed.With("refusal", []byte("null"))
 		}
@@ -39,8 +39,8 @@ func (m *Message) WithText(text string) Message {
 	return out
 }
 
-// contentWithText sets the text of a content. A string becomes the text. In an array the first text part takes the
-// text, the other text parts are removed, and all else stays; where there is no text part, one of type typ is added.
+// contentWithText sets the text of a content. A string is replaced by the text. In an array, the first text part gets
+// the text, the other text parts are removed, and all else stays. If there is no text part, one of type typ is added.
 func contentWithText(f Format, value []byte, text, typ string) []byte {
 	if !rawjson.IsArray(value) {
 		return rawjson.AppendString(nil, text)
@@ -73,7 +73,7 @@ func resultWithText(blocks []byte, text string) []byte {
 	return rawjson.ArrayOf(out...)
 }
 
-// itemsWithText sets the text of a message made of Responses items: the first message item takes it.
+// itemsWithText sets the text of a message made of Responses items: the first message item gets it.
 func itemsWithText(raw []byte, text string) []byte {
 	var out [][]byte
 	placed := false
@@ -100,7 +100,7 @@ func itemsWithText(raw []byte, text string) []byte {
 		out = append(out, item)
 	}
 	if !placed && text != "" {
-		// It goes to the front, so that a reasoning item stays next to its call.
+		// It is put first, so that a reasoning item stays next to its call.
 		item := append(rawjson.AppendString(appendRole(nil, "assistant"), text), '}')
 		out = append([][]byte{item}, out...)
 	}
@@ -115,7 +115,7 @@ func (m *Message) Markdown(call Call) Message {
 	return out
 }
 
-// pretty indents JSON; any other text stays as it is.
+// pretty indents JSON. It returns any other text unchanged.
 func pretty(text string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(strings.TrimSpace(text)), "", "  ") != nil {
@@ -124,13 +124,14 @@ func pretty(text string) string {
 	return b.String()
 }
 
-// Question is a user message that stands for an earlier turn, which its text names; the flat text shows no speaker.
+// Question returns a user message that stands for an earlier turn, which its text names. The flat text shows no
+// speaker.
 func Question(text string) Message {
 	return Message{Role: plan.RoleUser, Kind: plan.KindChat, Text: text, bare: true}
 }
 
-// Said is a system-class text as a user says it: a marker in Anthropic's format, where the system prompt comes before all
-// messages and must be the same in each window.
+// Said returns a system text as a user message. It is needed in Anthropic's format, where the system prompt precedes
+// all messages and must be the same in each window.
 func Said(f Format, text string) Fragment {
 	m := Question(text)
 	return Render(f, &m, Options{})
@@ -144,10 +145,10 @@ func (m *Message) Compressed(turn uint32, questions ...string) Message {
 	return q
 }
 
-// UnansweredText is the text of the result that stands in for one that never came.
+// UnansweredText is the text of the result that replaces a missing one.
 const UnansweredText = "[no result: the call was not answered]"
 
-// Unanswered returns the result that stands in for one that never came: the answer to m's call.
+// Unanswered returns the result that replaces a missing one: the answer to m's call.
 func (m *Message) Unanswered(call Call) Message {
 	return Message{Role: plan.RoleTool, Kind: plan.KindResult, Text: UnansweredText,
 		CallID: call.ID, Agent: m.Agent, Delegation: m.Delegation, CreatedAt: m.CreatedAt}
@@ -158,7 +159,7 @@ func Unreadable(role plan.Role, kind plan.Kind, calls []Call, callID string) Mes
 	m := Message{Role: role, Kind: kind, Text: "[message unreadable: its stored body is damaged]", CallID: callID}
 	for _, c := range calls {
 		if c.Name == "" {
-			c.Name = "unknown" // no format takes a call without a name
+			c.Name = "unknown" // no format accepts a call without a name
 		}
 		m.Calls = append(m.Calls, c)
 	}

@@ -20,7 +20,7 @@ func TestWithText(t *testing.T) {
 					raw = string(changed.Raw)
 				}
 				if tr.format == chat.OpenAIResponses && msgs[i].Reasoning != "" && msgs[i].Text == "" && text != "" {
-					continue // a message item now stands in front of the reasoning: two messages, were it posted
+					continue // a message item now precedes the reasoning, so it would be parsed as two messages
 				}
 				again, ok := parseAll(tr.format, raw)
 				if !ok || len(again) != 1 {
@@ -74,7 +74,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// What Mneme makes up must be valid in every format.
+// Messages that Mneme creates must be valid in every format.
 func TestMadeUpMessages(t *testing.T) {
 	call := chat.Message{Role: plan.RoleAssistant, Kind: plan.KindCall, Delegation: "d",
 		Calls: []chat.Call{{ID: "c", Name: "f"}}}

@@ -2,8 +2,8 @@ package chat
 
 import "github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 
-// checkFormat refuses a message that is evidently of another format than the one given. Read as that one it would lose
-// content, or be refused by the provider whenever a window shows it.
+// checkFormat rejects a message that is evidently of another format than the given one. It would lose content, or the
+// provider would refuse every window that contains it.
 func checkFormat(f Format, o *object) *problem {
 	of, what := foreign(f, o)
 	if of == 0 {
@@ -13,7 +13,8 @@ func checkFormat(f Format, o *object) *problem {
 		of.String() + `"`}
 }
 
-// foreign tells of which other format a message evidently is, and by what; 0 where it may be of this one.
+// foreign returns the other format that a message evidently has, and what shows it. It returns 0 if the message may be
+// of format f.
 func foreign(f Format, o *object) (of Format, what string) {
 	role, kind := o.Text("role"), o.Text("type")
 	switch {
@@ -36,7 +37,7 @@ func foreign(f Format, o *object) (of Format, what string) {
 		if is == 0 || is == f {
 			continue
 		}
-		// A text alone does not tell the formats that have such parts apart; another part may.
+		// Text parts do not distinguish the formats that have them; another part may.
 		of, what = is, "a content part of type "+quoteValue(part.Get("type"))
 		if part.Text("type") != "text" {
 			return of, what
@@ -48,8 +49,8 @@ func foreign(f Format, o *object) (of Format, what string) {
 	return of, what
 }
 
-// formatOfPart is the one format that has parts of such a type, 0 where several have it or it is not known. A part of
-// type text is said to be of OpenAIChat, though Anthropic has it too.
+// formatOfPart returns the only format that has parts of such a type, or 0 if several have it or it is unknown. For
+// type text it returns OpenAIChat, though Anthropic has it too.
 func formatOfPart(o *object) Format {
 	switch o.Text("type") {
 	case "text", "image_url":

@@ -1,11 +1,11 @@
 package chat
 
-// This part of the package knows the types of items of OpenAI's Responses: which of them are calls, what answers each, and which
-// the model wrote. Types that it does not know go by the form of their names.
+// This file describes the item types of OpenAI's Responses: which are calls, what answers each, and which the model
+// wrote. Unknown types are classified by the form of their names.
 
 import "strings"
 
-// The types that have rules of their own.
+// The types that need special rules.
 const (
 	itemMessage    = "message"
 	ItemCall       = "function_call"
@@ -23,7 +23,7 @@ const (
 	outputSuffix = "_output"
 )
 
-// Opaque tells whether a type of item is one that Mneme keeps without reading what it says. The empty type is none.
+// opaqueItem reports whether Mneme keeps items of a type without reading their content. The empty type is not one.
 func opaqueItem(kind string) bool {
 	switch kind {
 	case "", itemMessage, ItemCall, itemOutput, itemReasoning:
@@ -32,7 +32,7 @@ func opaqueItem(kind string) bool {
 	return true
 }
 
-// named are calls whose types do not end in _call, or whose outputs' types are not their own and _output.
+// named are calls whose types do not end in _call, or whose output types are not their own type plus _output.
 var named = map[string]string{
 	"tool_search_call": "tool_search_output",
 	"program":          "program_output",
@@ -51,12 +51,12 @@ func OutputItemOf(call string) string {
 	return ""
 }
 
-// IsOutput tells whether items of a type answer calls.
+// IsOutputItem reports whether items of a type answer calls.
 func IsOutputItem(kind string) bool {
 	return kind == itemApproved || strings.HasSuffix(kind, outputSuffix)
 }
 
-// IDField is the member in which a call names itself.
+// itemIDField returns the member in which a call gives its id.
 func itemIDField(call string) string {
 	if call == itemApproval {
 		return "id"
@@ -64,7 +64,7 @@ func itemIDField(call string) string {
 	return "call_id"
 }
 
-// AnswerField is the member in which an output names its call.
+// itemAnswerField returns the member in which an output names its call.
 func itemAnswerField(output string) string {
 	if output == itemApproved {
 		return "approval_request_id"
@@ -72,35 +72,36 @@ func itemAnswerField(output string) string {
 	return "call_id"
 }
 
-// Tool is the name of the tool that a call of a type calls where the item does not name it.
+// itemTool returns the name of the tool that a call of a type calls if the item does not name it.
 func itemTool(call string) string { return strings.TrimSuffix(call, callSuffix) }
 
-// alone are the types that belong to no message of the model, and may stand anywhere.
+// alone are the types that belong to no message of the model and may appear anywhere.
 var alone = map[string]bool{itemCompaction: true, "compaction_trigger": true, "configuration_update": true,
 	"additional_tools": true}
 
-// Alone tells whether an item of a type, which neither calls nor answers by id, belongs to no other item.
+// standaloneItem reports whether an item of a type that neither makes nor answers a call belongs to no other item.
 func standaloneItem(kind string) bool {
 	return alone[kind] || kind != "tool_search_output" && strings.HasSuffix(kind, outputSuffix)
 }
 
-// NeedsNext tells whether an item must be followed by the item that it led to: reasoning must, and a reference to it.
+// needsNextItem reports whether an item must be followed by the item that it led to: this is true of reasoning and of a
+// reference to it.
 func needsNextItem(kind, id string) bool {
 	return kind == itemReasoning || kind == itemReference && strings.HasPrefix(id, "rs_")
 }
 
-// arguments are the members that say what is to be done, in the calls of all types.
+// arguments are the members with the arguments of a call, for calls of all types.
 var arguments = [...]string{"arguments", "input", "action", "actions", "operation", "code"}
 
-// Arguments are the members that may hold what a call of a type asks for, most likely first.
+// itemArguments returns the members that may contain the arguments of a call, most likely first.
 func itemArguments() []string { return arguments[:] }
 
-// NoScreen is a picture of one pixel, for the screen that was never seen.
+// NoScreen is a one-pixel image, used for a missing screenshot.
 const NoScreen = "data:image/png;base64," +
 	"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
-// Answer is what follows the id in an item that answers a call of a type with a text, which is given as a JSON string.
-// It is false where no text can be an answer to such a call.
+// ItemAnswer returns what follows the id in an item that answers a call of a type with a text, given as a JSON string.
+// It returns false if no text can answer such a call.
 func ItemAnswer(call string, text []byte) (members string, ok bool) {
 	switch call {
 	case "shell_call":

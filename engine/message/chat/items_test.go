@@ -22,7 +22,7 @@ func TestCallsAndOutputs(t *testing.T) {
 	}
 }
 
-// Whatever a call of a type that needs an output is answered with is JSON.
+// The answer to a call of any type that needs an output is valid JSON.
 func TestAnswers(t *testing.T) {
 	answered := 0
 	for _, call := range []string{"function_call", "custom_tool_call", "local_shell_call", "shell_call",

@@ -11,7 +11,7 @@ type (
 	field  = rawjson.Field
 )
 
-// readObject finds the members of a valid JSON object. A name that appears twice is a problem.
+// readObject finds the members of a valid JSON object. A duplicate name is a problem.
 func readObject(raw []byte) (object, *problem) {
 	o, twice, ok := rawjson.ReadObject(raw)
 	switch {
@@ -23,8 +23,8 @@ func readObject(raw []byte) (object, *problem) {
 	return o, nil
 }
 
-// quoteForDetail quotes a client's own text for an error text, at most 40 bytes of it. It escapes nothing, because the
-// answer's JSON does.
+// quoteForDetail quotes at most 40 bytes of a client's own text for an error message. It escapes nothing, because
+// encoding the response as JSON does.
 func quoteForDetail(s []byte) string {
 	const most = 40
 	if len(s) > most {
@@ -33,7 +33,7 @@ func quoteForDetail(s []byte) string {
 	return `"` + strings.ToValidUTF8(string(s), "\uFFFD") + `"`
 }
 
-// quoteValue quotes a value for an error text: a string's text, and the JSON of any other value.
+// quoteValue quotes a value for an error message: a string's text, or the JSON of any other value.
 func quoteValue(raw []byte) string {
 	if text, ok := rawjson.String(raw); ok {
 		raw = []byte(text)

@@ -23,7 +23,7 @@ type atom struct {
 	msgs []chat.Message
 }
 
-// open lists the atom's calls that have no result.
+// open returns the atom's calls that have no result.
 func (a *atom) open() []chat.Call {
 	var open []chat.Call
 	for _, c := range a.msgs[0].Calls {
@@ -35,7 +35,8 @@ func (a *atom) open() []chat.Call {
 	return open
 }
 
-// atoms groups messages as the engine does: a result joins the newest open call with its id, one without is refused.
+// atoms groups messages as the engine does: a result joins the newest open call with its id, and one without is
+// rejected.
 func atoms(msgs []chat.Message) []atom {
 	var out []atom
 	for i, m := range msgs {
@@ -53,7 +54,7 @@ func atoms(msgs []chat.Message) []atom {
 	return out
 }
 
-// settle answers the calls that stayed open, but for the last atom's.
+// settle answers the calls that remained open, except those of the last atom.
 func settle(as []atom) (openTail bool) {
 	for i := range as {
 		open := as[i].open()
@@ -67,7 +68,7 @@ func settle(as []atom) (openTail bool) {
 	return false
 }
 
-// build makes a window of the atoms, with a notice in front and one in the middle where asked.
+// build makes a window of the atoms, optionally with a notice at the beginning and one in the middle.
 func build(f chat.Format, as []atom, system string, notices bool) chat.Window {
 	var b chat.Builder
 	b.Reset(f, nil, render.SystemText(system))
@@ -83,7 +84,7 @@ func build(f chat.Format, as []atom, system string, notices bool) chat.Window {
 	return b.Finish()
 }
 
-// edit changes messages in every way the ops know, chosen by bits.
+// edit changes messages in every way that policies can, chosen by bits.
 func edit(as []atom, bits uint64) {
 	count := func(s string) int { return len(s) }
 	for i := range as {
@@ -121,7 +122,8 @@ func edit(as []atom, bits uint64) {
 	}
 }
 
-// parseAll parses a JSON array of messages. It fails the fuzz input, not the test, where the array is none.
+// parseAll parses a JSON array of messages. If it is not an array, the fuzz input is skipped and the test does not
+// fail.
 func parseAll(f chat.Format, posted string) ([]chat.Message, bool) {
 	var in []json.RawMessage
 	if json.Unmarshal([]byte(posted), &in) != nil {
@@ -138,8 +140,8 @@ func parseAll(f chat.Format, posted string) ([]chat.Message, bool) {
 	return msgs, true
 }
 
-// FuzzWindow holds the law of this package: whatever is posted, in whichever formats, after any drop of whole atoms
-// and any change of texts, every format's window keeps the provider's rules, and says what its messages say.
+// FuzzWindow checks the main guarantee of this package: whatever is posted, in any formats, after dropping any atoms
+// and changing any texts, the window in every format keeps the provider's rules and says what its messages say.
 func FuzzWindow(f *testing.F) {
 	at := func(f chat.Format) uint8 { return uint8(slices.Index(messageFormats, f)) }
 	for i, first := range transcripts {
@@ -160,7 +162,7 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// checkLaw makes windows of a history after dropping and changing what the bits say.
+// checkLaw makes windows of a history after the drops and changes that the bits select.
 func checkLaw(t *testing.T, history []chat.Message, drop, edits uint64) {
 	t.Helper()
 	as := atoms(history)
@@ -188,7 +190,7 @@ func checkLaw(t *testing.T, history []chat.Message, drop, edits uint64) {
 	}
 }
 
-// checkStored holds that Raw is all that need be stored: parsed again, it is the same message.
+// checkStored checks that storing Raw is enough: parsed again, it gives the same message.
 func checkStored(t *testing.T, f chat.Format, msgs []chat.Message) {
 	t.Helper()
 	for _, m := range msgs {
@@ -202,7 +204,7 @@ func checkStored(t *testing.T, f chat.Format, msgs []chat.Message) {
 	}
 }
 
-// checkCount compares the builder's count with the elements of the array.
+// checkCount compares the builder's count with the number of elements in the array.
 func checkCount(t *testing.T, w chat.Window) {
 	t.Helper()
 	var list []json.RawMessage
@@ -261,8 +263,8 @@ func (s *said) add(m chat.Message, f chat.Format) {
 	}
 }
 
-// holds reports that all lines are said, in order, and that what is said besides stands for content that a format
-// cannot hold: a name in brackets, or the placeholder.
+// holds reports whether all lines occur, in order, and whether everything else stands for content that a format cannot
+// represent: a name in brackets, or the placeholder.
 func (s *said) holds(want *said) bool {
 	i := 0
 	for _, line := range s.lines {
@@ -276,7 +278,7 @@ func (s *said) holds(want *said) bool {
 	return i == len(want.lines)
 }
 
-// wrapped is a call's arguments as an object, in one spelling.
+// wrapped returns a call's arguments as an object, in a canonical form.
 func wrapped(arguments string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(arguments))

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// OwnNames puts the own names of tools in place of the mapped ones, in the calls and in Raw, and gives those that it
-// found.
+// OwnNames replaces mapped tool names by the original ones, in the calls and in Raw, and returns those that it
+// replaced.
 func (m *Message) OwnNames(own callid.Own) (found []string) {
 	for i := range m.Calls {
 		if name, ok := own[m.Calls[i].Name]; ok {
@@ -34,7 +34,7 @@ func (m *Message) OwnNames(own callid.Own) (found []string) {
 	return found
 }
 
-// rename gives the calls among the elements of a list the names that Calls say.
+// rename gives the calls in a list the names in Calls.
 func (m *Message) rename(list []byte, call func(*object) bool) []byte {
 	var out [][]byte
 	for from, to := range rawjson.Elements(list) {

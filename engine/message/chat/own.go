@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// MaxTags and MaxTagBytes bound the tags of one message.
+// MaxTags and MaxTagBytes limit the tags of one message.
 const (
 	MaxTags     = 64
 	MaxTagBytes = 128
@@ -23,9 +23,9 @@ const a2aType = "a2a"
 // localTime is RFC 3339 without a zone. Such a time is read as UTC.
 const localTime = "2006-01-02T15:04:05.999999999"
 
-// isOwn reports whether a member of a message is Mneme's own. The member `type` is Mneme's own only with the value a2a,
-// because in the Responses format it is the item's type. In an item of another type than Mneme reads, a member of that
-// name is Mneme's own where its value is what Mneme's would be.
+// isOwn reports whether a member of a message is Mneme's own. The member type is Mneme's own only with the value a2a,
+// because in the Responses format it is the item's type. In an item of a type that Mneme does not read, a member with
+// one of Mneme's names is Mneme's own only if its value has the JSON type that Mneme's would have.
 func isOwn(o *object, f *field) bool {
 	own := byte('"')
 	switch string(f.Name) {
@@ -49,11 +49,11 @@ func isOwn(o *object, f *field) bool {
 	return o.Raw[f.Value] == own || kind == a2aType || !opaqueItem(kind)
 }
 
-// isChatResult reports whether an object is a chat completion's tool message. OpenAI's has no member that says that a
-// call failed, so is_error and status are Mneme's own there; in other formats they are the provider's.
+// isChatResult reports whether an object is a tool message of Chat Completions. OpenAI has no member for failed calls,
+// so is_error and status are Mneme's own there. In other formats they are the provider's.
 func isChatResult(o *object) bool { return o.Text("role") == "tool" }
 
-// readOwn reads Mneme's own fields of one object into the message. Fields that it does not carry stay as they are.
+// readOwn reads Mneme's own fields of one object into the message. Fields that are absent keep their values.
 func (m *Message) readOwn(o *object) *problem {
 	for i := range o.Fields {
 		f := &o.Fields[i]
@@ -153,7 +153,7 @@ func readTime(value []byte) (time.Time, *problem) {
 		"created_at must be a time in RFC 3339, for example 2026-01-31T12:00:00Z"}
 }
 
-// checkA2A sets the kind of a message of type a2a, and refuses one without a sender or recipient or with calls.
+// checkA2A sets the kind of a message of type a2a. It rejects one that has calls, or no sender or recipient.
 func (m *Message) checkA2A(o *object) *problem {
 	if value := o.Get("type"); value == nil || !bytes.HasPrefix(value, []byte{'"'}) || o.Text("type") != a2aType {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Parsed is one message and the index of the posted element that it came from; for a message made of several
-// Responses items, that of the first.
+// Parsed is one message and the index of the posted element that it came from. For a message made of several Responses
+// items, that is the first one.
 type Parsed struct {
 	Message
 	Index int
@@ -21,15 +21,15 @@ type Parsed struct {
 // CodeSystemNotStored is the code of a skipped system or developer message.
 const CodeSystemNotStored = "system_not_stored"
 
-// The codes of what ParsePosted repaired.
+// The codes of what ParsePosted repairs.
 const (
-	CodeDuplicateCall   = "duplicate_call"   // a call whose id the message, or one before its result, uses already
+	CodeDuplicateCall   = "duplicate_call"   // a call whose id is already used in the message, or before its result
 	CodeDuplicateResult = "duplicate_result" // a second result for one call
-	CodeDuplicateItem   = "duplicate_item"   // a Responses item whose id was posted already
+	CodeDuplicateItem   = "duplicate_item"   // a Responses item whose id was already posted
 	CodeOrphanResult    = "orphan_result"    // a result that answers no call is kept as a note
 )
 
-// Skipped is a posted element that is not stored as it came, and why. Turn is that of a file with many.
+// Skipped is a posted element that is not stored as it came, and why. Turn is its turn in a file with many turns.
 type Skipped struct {
 	Turn   uint32 `json:"turn,omitempty"`
 	Index  int    `json:"index"`
@@ -53,14 +53,14 @@ const (
 	CodeTooLarge         = "message_too_large"
 	CodeMisplacedBlock   = "misplaced_block" // a block that its role cannot hold
 	CodeReasoningAlone   = "reasoning_alone" // a reasoning item without the item it belongs to
-	CodeInvalidField     = "invalid_field"   // an own field of the wrong type
+	CodeInvalidField     = "invalid_field"   // an own field has the wrong type
 	CodeInvalidID        = "invalid_id"
 	CodeInvalidTags      = "invalid_tags"
 	CodeInvalidCreatedAt = "invalid_created_at"
 	CodeInvalidA2A       = "invalid_a2a"
 )
 
-// FieldError refuses one posted element. Detail says what to do about it.
+// FieldError says why a posted element was rejected. Detail says how to fix it.
 type FieldError struct {
 	Index  int
 	Code   string
@@ -71,17 +71,17 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("message %d: %s: %s", e.Index, e.Code, e.Detail)
 }
 
-// problem is a FieldError that does not know its index yet.
+// problem is a FieldError without an index.
 type problem struct{ code, detail string }
 
-// Parse reads posted messages (for OpenAIResponses: items). The messages come in the posted order, except that the
-// results of one Anthropic message come before its other blocks. With any error nothing must be stored; every posted
-// element is looked at, so that a client sees all of its mistakes at once. The messages alias the posted bytes.
+// Parse reads posted messages (items, for OpenAIResponses). The messages keep the posted order, except that the results
+// of an Anthropic message come before its other blocks. If there is any error, nothing must be stored. Every posted
+// element is checked, so that a client sees all of its mistakes at once. The messages alias the posted bytes.
 func Parse(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
 	return parse(f, in, nil)
 }
 
-// ParsePosted is Parse for what a client posts: it also refuses what is evidently of another format.
+// ParsePosted is like Parse, for what a client posts: it also rejects what is evidently of another format.
 func ParsePosted(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
 	return parse(f, in, checkFormat)
 }
@@ -131,15 +131,15 @@ type parser struct {
 	skipped []Skipped
 	errs    []FieldError
 	copied  int   // bytes of fields that were copied when one posted message became several
-	group   group // the Responses items that may still become one message
+	group   group // the Responses items that may become one message
 }
 
 func (p *parser) fail(index int, bad *problem) {
 	p.errs = append(p.errs, FieldError{Index: index, Code: bad.code, Detail: bad.detail})
 }
 
-// role reads a message's role; tool says whether the format has the role tool. Where done is true the message is not
-// stored: bad says what is wrong with its role, or it is a system or developer message, which role notes as skipped.
+// role reads a message's role; tool says whether the format has the role tool. If done is true, the message is not
+// stored: bad says what is wrong with its role, or it is a system or developer message, which role records as skipped.
 func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, bad *problem) {
 	name, _ := rawjson.String(o.Get("role"))
 	switch {
@@ -163,7 +163,7 @@ func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, 
 	return 0, true, &problem{CodeUnknownRole, "role is missing; use " + known}
 }
 
-// RoleName is a role's name on the wire.
+// RoleName returns a role's name in the APIs.
 func RoleName(r plan.Role) string {
 	switch r {
 	case plan.RoleUser:
@@ -189,10 +189,10 @@ func (m *Message) addCall(c Call) *problem {
 	return nil
 }
 
-// maxCalls bounds the calls of one message, because no turn can hold more results.
+// maxCalls limits the calls of one message, because no turn can contain more results.
 const maxCalls = 4096
 
-// checkCalls refuses a message that calls one id twice, or that makes too many calls.
+// checkCalls rejects a message that uses one call id twice, or that makes too many calls.
 func (m *Message) checkCalls() *problem {
 	if len(m.Calls) > maxCalls {
 		return &problem{CodeTooManyCalls,

@@ -33,7 +33,7 @@ func (p *parser) anthropic(index int, o *object) *problem {
 	return bad
 }
 
-// assistantBlocks reads text, thinking and tool_use blocks: together they are one message.
+// assistantBlocks reads text, thinking and tool_use blocks, which together are one message.
 func (m *Message) assistantBlocks(value []byte) *problem {
 	var c, thinking content
 	for from, to := range rawjson.Elements(value) {
@@ -61,7 +61,7 @@ func (m *Message) assistantBlocks(value []byte) *problem {
 	return m.checkCalls()
 }
 
-// compacts tells whether a block is a signed compaction: it stands for all messages before it, and must come first.
+// compacts reports whether a block is a signed compaction. It replaces all messages before it, and must come first.
 func compacts(b *part) bool { return b.typ == "compaction" && b.o.Get("signature") != nil }
 
 // toolUse reads a tool_use block. A missing input is {}.
@@ -73,11 +73,11 @@ func toolUse(b *part) Call {
 	return Call{ID: b.o.Text("id"), Name: b.o.Text("name"), Arguments: input}
 }
 
-// maxCopied bounds the bytes that are copied where the results of one posted message become messages of their own.
+// maxCopied limits the bytes that are copied when the results of one posted message become separate messages.
 const maxCopied = 8 << 20
 
-// userBlocks reads a user's blocks. Each tool_result becomes a tool message; all other blocks become one user message
-// behind these.
+// userBlocks reads a user's blocks. Each tool_result becomes a tool message. All other blocks become one user message
+// after these.
 func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *problem {
 	var c content
 	var rest [][]byte
@@ -138,7 +138,7 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 	return nil
 }
 
-// toolResult makes a tool message of the message that held the block.
+// toolResult makes a tool message from the message that contained the block.
 func toolResult(m Message, b *part) (Message, *problem) {
 	m.Role, m.Kind = plan.RoleTool, plan.KindResult
 	if m.CallID = b.o.Text("tool_use_id"); m.CallID == "" {

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// itemKind is the type of a Responses item, which a message may leave out; empty where it is no string.
+// itemKind returns the type of a Responses item, which a message may omit, or "" if it is not a string.
 func itemKind(o *object) string {
 	value := o.Get("type")
 	if value == nil {
@@ -15,9 +15,9 @@ func itemKind(o *object) string {
 	return kind
 }
 
-// opaqueItem reads an item of a type that other formats have nothing like, also one that is not known. It is kept as it
-// came, as part of what it belongs to: a call with its output, the model's own items with the message or the call that
-// they led to, and all else by itself.
+// opaqueItem reads an item of a type that other formats do not have, or that is unknown. It is kept as it came, as part
+// of what it belongs to: a call with its output, the model's own items with the message or the call that they led to,
+// and anything else separately.
 func (p *parser) opaqueItem(index int, kind string, m Message, o *object) *problem {
 	m.Role = plan.RoleAssistant
 	if IsOutputItem(kind) {
@@ -42,7 +42,8 @@ func (p *parser) opaqueItem(index int, kind string, m Message, o *object) *probl
 	return bad
 }
 
-// opaqueCall reads a call of a type other than function_call; false where the item names no call to be answered.
+// opaqueCall reads a call of a type other than function_call. It returns false if the item has no id by which to answer
+// it.
 func opaqueCall(kind string, o *object) (Call, bool) {
 	if OutputItemOf(kind) == "" {
 		return Call{}, false
@@ -83,8 +84,8 @@ func (p *parser) outputItem(index int, kind, answers string, m Message, o *objec
 	return nil
 }
 
-// itemParts are the parts that an item shows in other formats. Calls and reasoning show none, because a message has
-// them apart.
+// itemParts returns the parts of an item that other formats show. Calls and reasoning have none, because a message
+// stores them separately.
 func itemParts(o *object) []part {
 	kind := itemKind(o)
 	switch {
@@ -101,7 +102,7 @@ func itemParts(o *object) []part {
 	return []part{{o: *o, kind: partOther, typ: kind}}
 }
 
-// outputParts are the parts of an item that answers a call. What is neither text nor picture is one part of the item's
+// outputParts returns the parts of an item that answers a call. Anything but text and images is one part of the item's
 // type.
 func outputParts(kind string, o *object) []part {
 	value := o.Get("output")
@@ -129,7 +130,7 @@ func outputParts(kind string, o *object) []part {
 	return appendParts(OpenAIResponses, nil, value)
 }
 
-// typedParts tells whether a value is a list of content parts.
+// typedParts reports whether a value is a list of content parts.
 func typedParts(value []byte) bool {
 	if !rawjson.IsArray(value) {
 		return false
@@ -142,7 +143,7 @@ func typedParts(value []byte) bool {
 	return true
 }
 
-// shellParts are what commands wrote, those of one call together.
+// shellParts returns the outputs of the commands of a call, joined.
 func shellParts(value []byte) (ps []part) {
 	if !rawjson.IsArray(value) {
 		return appendParts(OpenAIResponses, nil, value)
@@ -161,7 +162,7 @@ func shellParts(value []byte) (ps []part) {
 	return ps
 }
 
-// outputWithText sets the text of an item that answers a call. An output that shows no text stays as it is.
+// outputWithText sets the text of an item that answers a call. An output without text does not change.
 func outputWithText(kind string, o *object, text string) []byte {
 	value := o.Get("output")
 	switch kind {
@@ -180,7 +181,7 @@ func outputWithText(kind string, o *object, text string) []byte {
 	return o.With("output", contentWithText(OpenAIResponses, value, text, "input_text"))
 }
 
-// shellWithText makes one result of those of several commands; how the last ended is kept.
+// shellWithText joins the results of several commands into one and keeps how the last one ended.
 func shellWithText(value []byte, text string) []byte {
 	last := []byte(`{"outcome":{"type":"exit","exit_code":0}}`)
 	for from, to := range rawjson.Elements(value) {

@@ -62,14 +62,14 @@ func (m *Message) readToolCalls(value []byte) *problem {
 		if bad != nil {
 			return bad.in("tool_calls")
 		}
-		// A custom tool's input stands where a function's arguments do.
+		// A custom tool has input instead of arguments.
 		kind, arguments := "function", "arguments"
 		if call.Text("type") == "custom" {
 			kind, arguments = "custom", "input"
 		}
 		body := call.Get(kind)
 		if body == nil {
-			body = []byte("{}") // it has no name, which addCall refuses
+			body = []byte("{}") // it has no name, which addCall rejects
 		}
 		function, bad := readObject(body)
 		if bad != nil {
@@ -86,7 +86,7 @@ func (m *Message) readToolCalls(value []byte) *problem {
 	return m.checkCalls()
 }
 
-// in names the field that a problem is about.
+// in adds the name of the field that a problem is about.
 func (b *problem) in(name string) *problem {
 	return &problem{b.code, name + ": " + b.detail}
 }

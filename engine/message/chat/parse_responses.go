@@ -5,15 +5,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// group gathers the Responses items that become one assistant message: its text, its calls, what the provider's own
-// tools did for it, and the reasoning before each of them.
+// group collects the Responses items that become one assistant message: its text, its calls, the work of the provider's
+// own tools, and the reasoning before each of them.
 type group struct {
 	msg       Parsed
 	spoken    bool // it has a message item
 	content   content
 	reasoning content
 	items     [][]byte
-	held      []heldReasoning // they wait for the item that they belong to
+	held      []heldReasoning // waiting for the item that they belong to
 }
 
 type heldReasoning struct {
@@ -87,10 +87,10 @@ func (p *parser) callItem(index int, m Message, o *object) *problem {
 	return p.join(index, m, o.Raw, content{})
 }
 
-// join adds an assistant's item, with the reasoning held for it, to the group, or begins a new group. Calls that follow
-// each other are parallel and stay together, and what the provider's own tools did stays with the message or the call
-// that it led to. A second message, or reasoning behind a message, begins a new group. So does an item of another agent
-// or delegation, because a viewer may see one and not the other, and one that is hidden where the others are not.
+// join adds an assistant's item, with the reasoning held for it, to the group, or begins a new group. Consecutive calls
+// are parallel and stay together, and items of the provider's own tools stay with the message or the call that they led
+// to. A second message, or reasoning after a message, begins a new group. So does an item of another agent or
+// delegation, because a viewer may see only one of them, and a hidden item after visible ones or the reverse.
 func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	g := &p.group
 	for i := range g.held {
@@ -135,7 +135,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	return nil
 }
 
-// fillOwn takes those of Mneme's own fields that this message lacks from another item of the same message.
+// fillOwn copies those of Mneme's own fields that this message lacks from another item of the same message.
 func (m *Message) fillOwn(from *Message) {
 	if m.Reasoning == "" {
 		m.Reasoning = from.Reasoning
@@ -164,7 +164,7 @@ func (p *parser) closeGroup() {
 	p.emitGroup()
 }
 
-// emitGroup makes a message of the group's items.
+// emitGroup makes a message from the group's items.
 func (p *parser) emitGroup() {
 	g := &p.group
 	if len(g.items) == 0 {
@@ -180,7 +180,7 @@ func (p *parser) emitGroup() {
 	p.group = group{held: g.held}
 }
 
-// reasoningText is the readable text of a reasoning item: its summary and its content.
+// reasoningText returns the readable text of a reasoning item: its summary and its content.
 func reasoningText(o *object) (c content) {
 	for _, name := range []string{"summary", "content"} {
 		value := o.Get(name)

@@ -115,7 +115,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A split message must still be a message of its format, with the posted bytes of its own blocks alone.
+// A split message must still be a valid message of its format, with only the posted bytes of its own blocks.
 func TestParseSplitsRaw(t *testing.T) {
 	const result, text = `{"type":"tool_result", "tool_use_id":"a"}`, `{"text":"x","type":"text"}`
 	msgs, _ := parseAll(chat.AnthropicMessages, `[{"role":"user","agent":"m","content":[`+text+`,`+result+`]}]`)
@@ -132,7 +132,7 @@ func TestParseSplitsRaw(t *testing.T) {
 	}
 }
 
-// Items of one assistant that another viewer may be kept from must not become one message.
+// Items of one assistant must not become one message if a viewer may see only some of them.
 func TestParseKeepsOwnersApart(t *testing.T) {
 	call := func(id, own string) string {
 		return `{"type":"function_call","call_id":"` + id + `","name":"f"` + own + `}`
@@ -149,7 +149,7 @@ func TestParseKeepsOwnersApart(t *testing.T) {
 	}
 }
 
-// Which Responses items are one message: calls next to each other are parallel, a second message begins anew.
+// Which Responses items are one message: adjacent calls are parallel, and a second message begins a new one.
 func TestParseGroups(t *testing.T) {
 	const (
 		text = `{"role":"assistant","content":"a"}`
@@ -264,7 +264,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Errors come for every element, in order, so that a client can mend all at once.
+// Errors are reported for every element, in order, so that a client can fix all at once.
 func TestParseReportsAll(t *testing.T) {
 	_, _, errs := chat.Parse(chat.OpenAIChat, []json.RawMessage{
 		[]byte(`{"role":"x"}`), []byte(`{"role":"user","content":"fine"}`), []byte(`{"role":"tool"}`), []byte(`{`),
@@ -293,7 +293,7 @@ func TestParseTimes(t *testing.T) {
 	}
 }
 
-// A hostile object must not cost the square of its size.
+// A hostile object must not take quadratic time.
 func TestParseManyFields(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`[{"role":"user"`)

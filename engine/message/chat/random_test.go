@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// TestRandomWindows holds the law for histories of several turns in mixed formats, made of values that are likely to
-// meet: few ids, so that they repeat; texts and arguments at the edges.
+// TestRandomWindows checks the guarantee of FuzzWindow for histories of several turns in mixed formats, made of values
+// that are likely to collide: few ids, so that they repeat, and edge cases of texts and arguments.
 func TestRandomWindows(t *testing.T) {
 	for seed := range uint64(1500) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
@@ -21,7 +21,7 @@ func TestRandomWindows(t *testing.T) {
 			turn := g.turn(f)
 			msgs, ok := parseAll(f, turn)
 			if !ok {
-				continue // an id twice in one message, say
+				continue // for example, an id twice in one message
 			}
 			checkStored(t, f, msgs)
 			history = append(history, msgs...)

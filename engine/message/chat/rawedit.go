@@ -1,7 +1,7 @@
 package chat
 
-// This part of the package changes messages as they were posted, beside their texts: it leaves parts of them out, and gives calls
-// other arguments. All else stays, byte for byte. Its functions are pure; what they are given must be valid JSON.
+// This file changes messages as they were posted, apart from their texts: it removes parts, and replaces the arguments
+// of calls. All else stays, byte for byte. The functions are pure, and their input must be valid JSON.
 
 import (
 	"strings"
@@ -10,12 +10,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Form is how a provider's format writes a message.
+// EditForm is how a provider's format writes a message.
 type EditForm uint8
 
 const (
 	Chat   EditForm = iota // an object with content and tool_calls
-	Blocks                 // an object whose content holds calls and results too
+	Blocks                 // an object whose content also contains calls and results
 	Items                  // a list of objects
 )
 
@@ -26,7 +26,7 @@ func readEdit(raw []byte) editObject {
 	return o
 }
 
-// PartOf says which of the parts that policies know a content part of a type is; 0: none. No two formats use one name
+// PartOf returns the kind of part, as policies know it, of a content part of a type, or 0. No two formats use one name
 // for different things.
 func PartOf(typ string) plan.Parts {
 	switch typ {
@@ -42,7 +42,7 @@ func PartOf(typ string) plan.Parts {
 	return 0
 }
 
-// Without leaves parts out of a message. calls says that it makes calls.
+// WithoutParts removes parts from a message. calls says whether it makes calls.
 func WithoutParts(form EditForm, raw []byte, parts plan.Parts, calls bool) []byte {
 	if form == Items {
 		return itemsWithout(raw, parts)
@@ -62,12 +62,12 @@ func WithoutParts(form EditForm, raw []byte, parts plan.Parts, calls bool) []byt
 	case !changed:
 		return o.Raw
 	case form == Chat && string(content) == "[]" && calls:
-		content = []byte("null") // a call needs no content, and an empty list is none
+		content = []byte("null") // a call needs no content, and an empty list is not valid
 	}
 	return o.With("content", content)
 }
 
-// contentWithout leaves parts out of a content, and out of the results in it.
+// contentWithout removes parts from a content, and from the results in it.
 func contentWithout(value []byte, parts plan.Parts) (_ []byte, changed bool) {
 	if !rawjson.IsArray(value) {
 		return value, false
@@ -94,9 +94,9 @@ func contentWithout(value []byte, parts plan.Parts) (_ []byte, changed bool) {
 	return rawjson.ArrayOf(kept...), true
 }
 
-// itemsWithout leaves parts out of Responses items. Where reasoning goes, the ids of the other items go too: a provider
-// refuses an item whose id it knows to follow a reasoning item that is not there. Where the picture of a screen must
-// stand, one of a single pixel does.
+// itemsWithout removes parts from Responses items. If it removes reasoning, it also removes the ids of the other items:
+// a provider refuses an item whose id it knows to follow a missing reasoning item. A screenshot that is required is
+// replaced by a one-pixel image.
 func itemsWithout(raw []byte, parts plan.Parts) []byte {
 	var out [][]byte
 	thought := false
@@ -127,7 +127,8 @@ func itemsWithout(raw []byte, parts plan.Parts) []byte {
 	return rawjson.ArrayOf(out...)
 }
 
-// WithArguments gives calls of a message other arguments. The calls are named ascending, and the message makes them.
+// WithArguments replaces the arguments of calls of a message. changes are in ascending order of the calls, all of which
+// the message makes.
 func WithArguments(form EditForm, raw []byte, changes []plan.Argument) []byte {
 	switch form {
 	case Items:
@@ -150,7 +151,8 @@ func WithArguments(form EditForm, raw []byte, changes []plan.Argument) []byte {
 		}))
 }
 
-// AppendInput appends a call's arguments as the object that Anthropic asks for, wrapping what is none.
+// AppendInput appends a call's arguments as the object that Anthropic requires. It wraps arguments that are not an
+// object.
 func AppendInput(dst []byte, arguments string) []byte {
 	raw := []byte(arguments)
 	switch {
@@ -164,14 +166,14 @@ func AppendInput(dst []byte, arguments string) []byte {
 	return append(dst, raw...)
 }
 
-// isCallItem tells whether a Responses item is one of its message's calls.
+// isCallItem reports whether a Responses item is one of its message's calls.
 func isCallItem(o *editObject) bool {
 	kind := o.Text("type")
 	return kind == ItemCall || OutputItemOf(kind) != "" && o.Text(itemIDField(kind)) != ""
 }
 
-// itemWithArguments sets what a call's item asks for, where its type has it: as a string where that was one, as the
-// JSON that it is elsewhere.
+// itemWithArguments sets the arguments of a call item, if its type has any: as a string if they were one, and as JSON
+// otherwise.
 func itemWithArguments(o *editObject, text string) []byte {
 	value := rawjson.AppendString(nil, text)
 	for _, name := range itemArguments() {
@@ -187,7 +189,7 @@ func itemWithArguments(o *editObject, text string) []byte {
 	return o.With("arguments", value)
 }
 
-// withCalls changes calls in a list that may hold other elements too.
+// withCalls changes calls in a list that may have other elements too.
 func withCalls(list []byte, changes []plan.Argument, isCall func(*editObject) bool, change func(*editObject, string) []byte,
 ) []byte {
 	var out [][]byte

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// OpenAI binds encrypted reasoning to the id of its item. Ids of calls are made unique, and those of reasoning stay as
-// they came, also where they come twice.
+// OpenAI binds encrypted reasoning to the id of its item. Call ids are made unique, but the ids of reasoning do not
+// change, even if they repeat.
 func TestIDsOfReasoningStay(t *testing.T) {
 	reasoning := func(id string) string {
 		return `{"type":"reasoning","id":"` + id + `","summary":[],"encrypted_content":"x ` + id + `"}`

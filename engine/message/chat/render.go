@@ -7,11 +7,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Options are what a rendering depends on beside the message.
+// Options are what a rendering depends on besides the message.
 type Options struct {
 	Turn uint32 // Text: the number of the message's turn
 	Tool string // Text: for a tool's message, the name of the tool it answers for
-	Call string // OpenAIResponses: for a tool's message, the type of the item that it answers; "" where not known
+	Call string // OpenAIResponses: for a tool's message, the type of the item that it answers; "" if unknown
 }
 
 // Render renders a message in a format. A message that was posted in the same format keeps its bytes, without Mneme's
@@ -22,8 +22,8 @@ func Render(f Format, m *Message, opts Options) Fragment {
 	return fr
 }
 
-// JSON is a message as it stands alone: an object, or items separated by commas. It is empty where the format shows
-// nothing of the message, and flat text for Text. It must not be changed.
+// JSON returns a message by itself: an object, or items separated by commas. It is empty if the format shows nothing of
+// the message, and flat text for Text. It must not be changed.
 func JSON(f Format, m *Message, opts Options) []byte {
 	fr := renderMessage(f, m, opts)
 	return fr.Bytes

@@ -26,7 +26,7 @@ func renderAnthropic(m *Message) Fragment {
 		b.parts(ps)
 	case plan.RoleTool:
 		b.toolResult(m, ps)
-	default: // an assistant's content is text alone
+	default: // an assistant's content is only text
 		b.text(flat(ps))
 		for i := range m.Calls {
 			b.toolUse(m.Calls[i])
@@ -35,13 +35,13 @@ func renderAnthropic(m *Message) Fragment {
 	return b.fragment(m.Role)
 }
 
-// blockList collects content blocks, separated by commas, and where the ids of calls stand in them.
+// blockList collects content blocks, separated by commas, and the positions of call ids in them.
 type blockList struct {
 	bytes []byte
 	ids   []render.CallID
 }
 
-// posted takes over a posted message's blocks, those that break a rule made again. It reports whether none did.
+// posted adds a posted message's blocks and rewrites those that break a rule. It reports whether none did.
 func (b *blockList) posted(m *Message, raw []byte) (legal bool) {
 	o, _ := readObject(raw)
 	content := o.Get("content")
@@ -76,7 +76,7 @@ func (b *blockList) posted(m *Message, raw []byte) (legal bool) {
 	return legal
 }
 
-// blankInside reports whether a result's content holds an empty text block.
+// blankInside reports whether a result's content has an empty text block.
 func blankInside(content []byte) bool {
 	if !rawjson.IsArray(content) {
 		return false
@@ -96,7 +96,7 @@ func (b *blockList) next() {
 	}
 }
 
-// raw adds a posted block as it is; id is its member that holds a call's id, if any.
+// raw adds a posted block as it is. id is its member with a call id, if any.
 func (b *blockList) raw(p *part, id *field, call bool) {
 	b.next()
 	if id != nil {
@@ -113,7 +113,7 @@ func (b *blockList) id(id string, call bool) {
 	b.ids = append(b.ids, render.CallID{ID: id, Start: at, End: len(b.bytes), Call: call})
 }
 
-// text adds a text block, unless it would be an empty one.
+// text adds a text block, unless it would be empty.
 func (b *blockList) text(s string) {
 	if !blank(s) {
 		b.next()
@@ -121,7 +121,7 @@ func (b *blockList) text(s string) {
 	}
 }
 
-// parts adds texts and images; what Anthropic cannot hold is named.
+// parts adds texts and images. It adds the names of parts that Anthropic cannot represent.
 func (b *blockList) parts(ps []part) {
 	for i := range ps {
 		p := &ps[i]
@@ -174,10 +174,10 @@ func (b *blockList) toolUse(c Call) {
 	b.bytes = append(AppendInput(append(b.bytes, `,"input":`...), c.Arguments), '}')
 }
 
-// Input is a call's arguments as the object that Anthropic's format asks for.
+// Input returns a call's arguments as the object that Anthropic's format requires.
 func Input(arguments string) []byte { return AppendInput(nil, arguments) }
 
-// fragment makes a message of the blocks; without any it has no bytes.
+// fragment returns a message with the blocks. Without blocks it has no bytes.
 func (b *blockList) fragment(r plan.Role) Fragment {
 	fr := Fragment{Format: AnthropicMessages, Role: r, Items: 1, Blocks: b.bytes, IDs: b.ids}
 	if len(b.bytes) > 0 {

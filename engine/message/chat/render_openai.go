@@ -6,8 +6,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// isLeftOutOfChat tells whether a window leaves out a member of a message: Mneme's own ones, the reasoning that only
-// some providers take back, and what says nothing.
+// isLeftOutOfChat reports whether a window leaves out a member of a message: Mneme's own ones, reasoning that only some
+// providers accept back, and members without information.
 func isLeftOutOfChat(o *object, f *field) bool {
 	switch string(f.Name) {
 	case "refusal", "annotations":
@@ -20,11 +20,11 @@ func isLeftOutOfChat(o *object, f *field) bool {
 	return isOwn(o, f)
 }
 
-// chatID makes a call's id one that chat completions allow.
+// chatID returns a call id that Chat Completions allow.
 func chatID(id string) string { return callid.Short(id, callid.MostInChat) }
 
-// legalChat changes in a posted message what the format does not allow: long ids of calls, names of tools, and content
-// that is null where there is nothing else.
+// legalChat changes what the format does not allow in a posted message: long call ids, tool names, and null content if
+// there is nothing else.
 func (m *Message) legalChat(o object) []byte {
 	switch {
 	case m.Role == plan.RoleTool && chatID(m.CallID) != m.CallID:
@@ -51,7 +51,7 @@ func (m *Message) legalCalls(o *object) []byte {
 	return m.renameCalls(o, true)
 }
 
-// renameCalls gives the calls of a chat message the names that Calls say or, for a window, legal names and ids.
+// renameCalls gives the calls of a chat message the names in Calls or, for a window, valid names and ids.
 func (m *Message) renameCalls(o *object, legal bool) []byte {
 	var calls [][]byte
 	list := o.Get("tool_calls")
@@ -88,7 +88,7 @@ func renderOpenAI(m *Message) Fragment {
 		dst = appendOpenAIParts(dst, ps)
 	case m.Role == plan.RoleAssistant && text == "" && len(m.Calls) > 0:
 		dst = append(dst, "null"...)
-	default: // only a user's content may hold more than text
+	default: // only a user's content may have more than text
 		dst = rawjson.AppendString(dst, text)
 	}
 	if m.Role == plan.RoleTool {
@@ -128,7 +128,7 @@ func appendOpenAIParts(dst []byte, ps []part) []byte {
 	return append(dst, ']')
 }
 
-// imageURL is an image part's URL, "" for other parts and where the image has none.
+// imageURL returns an image part's URL, or "" for other parts and if the image has none.
 func (p *part) imageURL() string {
 	if p.kind != partImage {
 		return ""

@@ -25,7 +25,7 @@ func renderResponses(m *Message, opts Options) Fragment {
 	return Fragment{Format: OpenAIResponses, Role: m.Role, Bytes: l.bytes, Items: l.count, IDs: l.ids}
 }
 
-// itemList collects items, separated by commas, and where the ids of calls stand in them.
+// itemList collects items, separated by commas, and the positions of call ids in them.
 type itemList struct {
 	bytes []byte
 	count int
@@ -39,8 +39,8 @@ func (l *itemList) next() {
 	}
 }
 
-// posted takes over a message's own items without Mneme's fields. A result whose call is of another type than the
-// result says becomes that call's.
+// posted adds a message's own items without Mneme's fields. A result of another type than its call gets the type that
+// the call requires.
 func (l *itemList) posted(m *Message, opts Options) {
 	for from, to := range rawjson.Elements(m.Raw) {
 		o, _ := readObject(m.Raw[from:to])
@@ -60,17 +60,17 @@ func (l *itemList) posted(m *Message, opts Options) {
 			}
 		}
 		if l.bytes == nil && len(o.Raw) == len(m.Raw)-2 {
-			l.bytes = slices.Clip(o.Raw) // the usual single item, nothing cut: no copy
+			l.bytes = slices.Clip(o.Raw) // the usual single item, unchanged: no copy
 			return
 		}
 		l.bytes = append(l.bytes, o.Raw...)
 	}
 }
 
-// hasIDs tells whether the ids of calls in a message's items are those of calls that are answered.
+// hasIDs reports whether a message's items have ids of calls that are answered.
 func (m *Message) hasIDs() bool { return m.Role == plan.RoleTool || len(m.Calls) > 0 }
 
-// legalItem is a function_call under a name that the format allows.
+// legalItem returns a function_call under a name that the format allows.
 func legalItem(o object) object {
 	if name := o.Text("name"); itemKind(&o) == ItemCall && !callid.Legal(name) {
 		o, _ = readObject(o.With("name", rawjson.AppendString(nil, callid.Name(name))))
@@ -85,7 +85,7 @@ func (l *itemList) id(id string, call bool) {
 	l.ids = append(l.ids, render.CallID{ID: id, Start: at, End: len(l.bytes), Call: call})
 }
 
-// answer adds the item that answers a call. There is none where no text can answer it.
+// answer adds the item that answers a call. It adds none if no text can answer the call.
 func (l *itemList) answer(m *Message, opts Options) {
 	ps, call := m.parts(), cmp.Or(opts.Call, ItemCall)
 	content := appendResponsesContent(nil, ps)
@@ -110,7 +110,7 @@ func (l *itemList) message(m *Message) {
 	if m.Role == plan.RoleUser {
 		l.next()
 		l.bytes = append(appendResponsesContent(appendRole(l.bytes, "user"), ps), '}')
-	} else if text != "" || len(m.Calls) == 0 { // an assistant's content is text alone
+	} else if text != "" || len(m.Calls) == 0 { // an assistant's content is only text
 		l.next()
 		l.bytes = append(rawjson.AppendString(appendRole(l.bytes, RoleName(m.Role)), text), '}')
 	}

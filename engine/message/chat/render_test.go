@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// TestTranslate holds one message after the other against its whole window in each format. An empty want is the posted
-// message itself.
+// TestTranslate compares messages with their whole window in each format. An empty want means the posted message
+// itself.
 func TestTranslate(t *testing.T) {
 	const args = `"{\"a\":1}"`
 	for _, c := range []struct {
@@ -147,7 +147,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestAnthropicJoins holds what the alternation of roles requires.
+// TestAnthropicJoins checks what the alternation of roles requires.
 func TestAnthropicJoins(t *testing.T) {
 	msgs, _ := parseAll(chat.AnthropicMessages, `[
 		{"role":"assistant","content":"hello"},
@@ -239,7 +239,7 @@ func TestFormatNames(t *testing.T) {
 	}
 }
 
-// benchmarkWindow is fifty fragments of about 400 bytes, a quarter of them tool pairs.
+// benchmarkWindow returns fifty fragments of about 400 bytes, a quarter of them tool pairs.
 func benchmarkWindow(b *testing.B, f chat.Format) []chat.Fragment {
 	text := strings.Repeat("All work and no play. ", 15)
 	posted := `{"role":"user","content":"` + text + `"},
@@ -277,7 +277,7 @@ func BenchmarkBuilder(b *testing.B) {
 			}
 		})
 		if f == chat.OpenAIChat {
-			// The floor: the same bytes in the same fifty pieces.
+			// The baseline: the same bytes in the same fifty pieces.
 			var pieces [][]byte
 			for i := range 50 {
 				pieces = append(pieces, buf[i*len(buf)/50:(i+1)*len(buf)/50])
@@ -308,7 +308,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// TestBuilderAllocatesNothing holds that a warm builder makes an OpenAI window in the caller's memory.
+// TestBuilderAllocatesNothing checks that a warm builder makes an OpenAI window in the caller's memory.
 func TestBuilderAllocatesNothing(t *testing.T) {
 	m := chat.Message{Role: plan.RoleUser, Text: "hi"}
 	fr := chat.Render(chat.OpenAIChat, &m, chat.Options{})

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// renderText renders the line that the flat text shows for a message. An assistant that says nothing has none.
+// renderText renders the line that the flat text shows for a message. An assistant message without text has none.
 func renderText(m *Message, opts Options) Fragment {
 	fr := Fragment{Format: Text, Role: m.Role}
 	text, speaker := m.Text, ""
@@ -22,7 +22,8 @@ func renderText(m *Message, opts Options) Fragment {
 	return fr
 }
 
-// Speaker is what the flat text puts before a message. tool is the name of the tool that a tool's message answers for.
+// Speaker returns what the flat text puts before a message. tool is the name of the tool whose call a tool message
+// answers.
 func Speaker(role plan.Role, turn uint32, tool string) string {
 	switch role {
 	case plan.RoleUser:
@@ -33,5 +34,5 @@ func Speaker(role plan.Role, turn uint32, tool string) string {
 	return "Tool " + tool + ": "
 }
 
-// Flat is a message's content as the flat text shows it, without its speaker.
+// Flat returns a message's content as the flat text shows it, without its speaker.
 func (m *Message) Flat() string { return m.sender() + flat(m.parts()) }

@@ -1,8 +1,7 @@
 package chat
 
-// This part of the package mends posted messages that no provider would take: it leaves out what comes twice and reasoning that
-// has lost what it belongs to. What it cannot tell from the messages alone, such as a result without its call, is for
-// the room that knows the session.
+// This file repairs posted messages that every provider would refuse: it removes duplicates, and reasoning without the
+// item it belongs to. What depends on the session, such as a result without its call, is left to package session.
 
 import (
 	"bytes"
@@ -11,19 +10,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Posted are messages after the repair. At gives the index at which each was posted.
+// Repaired are messages after the repair. At returns the index at which each was posted.
 type Repaired struct {
 	Messages []json.RawMessage
 	At       []int
 	Skipped  []Skipped
 }
 
-// skip notes what was left out of a posted element.
+// skip records what was left out of a posted element.
 func (p *Repaired) skip(at int, code, reason string) {
 	p.Skipped = append(p.Skipped, Skipped{Index: at, Code: code, Reason: reason})
 }
 
-// Messages mends posted messages. What cannot be read is passed on as it is, for chat to refuse.
+// Repair repairs posted messages. Elements that cannot be read are returned unchanged, for Parse to reject.
 func Repair(f Format, in []json.RawMessage) *Repaired {
 	p := new(Repaired)
 	seen := map[string]bool{}
@@ -56,7 +55,7 @@ func (p *Repaired) keep(at int, raw json.RawMessage) {
 	p.Messages, p.At = append(p.Messages, raw), append(p.At, at)
 }
 
-// read finds the members of a posted element; false where it is no object that can be read.
+// readPosted finds the members of a posted element. It returns false if it is not a readable object.
 func readPosted(raw []byte) (rawjson.Object, bool) {
 	if raw = bytes.TrimSpace(raw); !rawjson.Valid(raw) {
 		return rawjson.Object{}, false
@@ -65,7 +64,7 @@ func readPosted(raw []byte) (rawjson.Object, bool) {
 	return o, ok && twice == nil
 }
 
-// calls leaves out the calls of a chat message whose ids it uses already.
+// calls removes the calls of a chat message whose ids it already uses.
 func (p *Repaired) calls(at int, o *rawjson.Object) json.RawMessage {
 	list := o.Get("tool_calls")
 	if !rawjson.IsArray(list) {
@@ -80,7 +79,7 @@ func (p *Repaired) calls(at int, o *rawjson.Object) json.RawMessage {
 	return o.With("tool_calls", kept)
 }
 
-// blocks leaves out the calls and results of an Anthropic message whose ids it uses already.
+// blocks removes the calls and results of an Anthropic message whose ids it already uses.
 func (p *Repaired) blocks(at int, o *rawjson.Object) json.RawMessage {
 	list := o.Get("content")
 	if !rawjson.IsArray(list) {
@@ -101,7 +100,7 @@ func (p *Repaired) blocks(at int, o *rawjson.Object) json.RawMessage {
 	return o.With("content", kept)
 }
 
-// unique leaves out the elements of a list whose ids came before in it. An element without an id stays.
+// unique removes the elements of a list whose ids occurred earlier in it. It keeps elements without an id.
 func (p *Repaired) unique(at int, list []byte, idOf func(*rawjson.Object) (id, code string)) (kept []byte, cut bool) {
 	seen := map[string]bool{}
 	var all [][]byte
@@ -121,8 +120,8 @@ func (p *Repaired) unique(at int, list []byte, idOf func(*rawjson.Object) (id, c
 	return rawjson.ArrayOf(all...), cut
 }
 
-// twice tells whether an item is left out, because it came before: by its id, or as a call that still waits for its
-// output. seen are the ids of items, open those of calls.
+// twice reports whether an item is a duplicate: it has the id of an earlier item, or is a call that already waits for
+// its output. seen are the ids of items, open those of calls.
 func (p *Repaired) twice(at int, o *rawjson.Object, seen, open map[string]bool) bool {
 	kind, id := o.Text("type"), o.Text("id")
 	if id != "" && kind != itemReference {
@@ -146,7 +145,7 @@ func (p *Repaired) twice(at int, o *rawjson.Object, seen, open map[string]bool) 
 	return false
 }
 
-// dropLoneReasoning leaves out reasoning that no item of the model follows.
+// dropLoneReasoning removes reasoning that no item of the model follows.
 func (p *Repaired) dropLoneReasoning() {
 	out := Repaired{Skipped: p.Skipped}
 	for i, raw := range p.Messages {
@@ -160,7 +159,7 @@ func (p *Repaired) dropLoneReasoning() {
 	*p = out
 }
 
-// ledTo tells whether an item of the model stands behind a reasoning item and others like it.
+// ledTo reports whether an item of the model follows a reasoning item and adjacent ones.
 func (p *Repaired) ledTo(i int) bool {
 	for _, raw := range p.Messages[i+1:] {
 		o, ok := readPosted(raw)

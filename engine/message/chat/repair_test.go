@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 )
 
-// FuzzMessages holds that what is mended can be read wherever all elements are well-formed, that nothing new comes up,
-// that each element is kept or noted, and that a second repair finds nothing.
+// FuzzMessages checks that the repaired messages can be read if all elements are well-formed, that nothing new appears,
+// that each element is kept or reported, and that a second repair finds nothing.
 func FuzzMessages(f *testing.F) {
 	for _, posted := range []string{
 		`[{"role":"user","content":"x"}]`,
@@ -54,7 +54,7 @@ func FuzzMessages(f *testing.F) {
 			t.Errorf("a second repair finds %+v", again.Skipped)
 		}
 		_, _, errs := chat.Parse(as, first.Messages)
-		// An element that cannot be read may be what reasoning belongs to.
+		// An unreadable element may be what reasoning belongs to.
 		readable := !slices.ContainsFunc(errs, func(e chat.FieldError) bool { return e.Code != chat.CodeReasoningAlone })
 		if len(errs) > 0 && readable {
 			t.Errorf("%+v in %s", errs, first.Messages)

@@ -14,8 +14,7 @@ import (
 // unknown are members that no format has.
 var unknown = []string{"", `,"x_new":1.50e3`, ` , "y" : [ {"agent":"kept"} , null ]`, `,"z":"\u00e9\ud83d\ude42"`}
 
-// turnsOf makes one exchange in each format, with a call that has a number of its own. #N is the number, #X members
-// that nobody knows.
+// turnsOf has one exchange in each format, with a numbered call. #N stands for the number, and #X for unknown members.
 var turnsOf = map[chat.Format][]string{
 	chat.OpenAIChat: {
 		`{"role":"assistant","content":"said #N"#X}`,
@@ -43,8 +42,8 @@ var turnsOf = map[chat.Format][]string{
 	},
 }
 
-// TestCampaignRoundTrip holds that a window in the format that its messages were posted in is what was posted, byte for
-// byte, whatever members they have.
+// TestCampaignRoundTrip checks that a window in the format in which its messages were posted is byte for byte what was
+// posted, whatever members they have.
 func TestCampaignRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(campaign.Seed(t), 5))
 	for range campaign.Size(500, 50_000) {
@@ -78,7 +77,7 @@ func TestCampaignRoundTrip(t *testing.T) {
 	}
 }
 
-// What the provider's own tools did is one message with what it led to, so that a window shows both or neither.
+// The work of the provider's own tools is one message with what it led to, so that a window shows both or neither.
 func TestItemsBelongTogether(t *testing.T) {
 	const (
 		think  = `{"type":"reasoning","summary":[]}`

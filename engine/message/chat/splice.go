@@ -2,8 +2,8 @@ package chat
 
 import "github.com/seed-0906e6bc/mneme/engine/message/render"
 
-// Formats, fragments and the builder that joins them to windows are package splice's. They stand here under their names
-// too, because whoever renders a message goes on to build a window.
+// Formats, fragments and the builder that joins them to windows are from package render. They are also declared here,
+// because code that renders a message goes on to build a window.
 type (
 	Format   = render.Format
 	Fragment = render.Fragment
@@ -22,7 +22,7 @@ const (
 // Placeholder is the text where a format demands one and there is none.
 const Placeholder = render.Placeholder
 
-// ParseFormat returns the format of that name, or false where there is none.
+// ParseFormat returns the format with that name, or false if there is none.
 func ParseFormat(name string) (Format, bool) { return render.ParseFormat(name) }
 
 func appendRole(dst []byte, role string) []byte { return render.AppendRole(dst, role) }

@@ -10,7 +10,8 @@ func (m *Message) form() EditForm {
 	return map[Format]EditForm{AnthropicMessages: Blocks, OpenAIResponses: Items}[m.Format]
 }
 
-// Edited returns the message as an edit has it: without parts, and with other arguments of calls. All else stays.
+// Edited returns the message with an edit applied: without some parts, and with other arguments of calls. All else
+// stays.
 func (m *Message) Edited(e *plan.Edit) Message {
 	out := *m
 	if e == nil {
@@ -39,7 +40,7 @@ func (m *Message) Edited(e *plan.Edit) Message {
 	return out
 }
 
-// Hollow reports that a message shows nothing: no text, no call, and no part of any kind but thinking.
+// Hollow reports whether a message shows nothing: no text, no call, and no part other than thinking.
 func (m *Message) Hollow() bool {
 	if len(m.Calls) > 0 || m.Parts&^plan.PartThinking != 0 || !blank(m.Shown()) {
 		return false

@@ -12,7 +12,7 @@ import (
 
 const everyPart = plan.PartImage | plan.PartAudio | plan.PartDocument | plan.PartThinking
 
-// What a message holds is what its header will say of it, in every format.
+// Parts of a message are the same as its header will say, in every format.
 func TestParts(t *testing.T) {
 	for posted, want := range map[string]plan.Parts{
 		`openai.chat {"role":"user","content":"text"}`:                                                                                     0,
@@ -47,7 +47,7 @@ func formatNamed(t *testing.T, name string) chat.Format {
 	return 0
 }
 
-// Parsed again, a message without some parts is the same message without them, whichever they are; nothing else of it
+// Removing some parts from a message and parsing it again gives the same message without these parts; nothing else
 // changes.
 func TestWithout(t *testing.T) {
 	stripped := 0
@@ -83,7 +83,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// Of Responses items, those that a reasoning item stood before lose their ids with it: the provider would miss it.
+// Responses items that followed a removed reasoning item lose their ids, because the provider would expect the
+// reasoning.
 func TestWithoutReasoningWithoutIDs(t *testing.T) {
 	msgs, ok := parseAll(chat.OpenAIResponses, `[{"type":"reasoning","id":"rs_1","summary":[]},
 		{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a"}]}]`)
@@ -99,7 +100,7 @@ func TestWithoutReasoningWithoutIDs(t *testing.T) {
 	}
 }
 
-// Arguments change in their places; all else stays, byte for byte.
+// Arguments change in place. All else stays, byte for byte.
 func TestWithArguments(t *testing.T) {
 	for _, tr := range transcripts {
 		msgs, _ := parseAll(tr.format, tr.posted)
@@ -125,7 +126,7 @@ func TestWithArguments(t *testing.T) {
 	}
 }
 
-// Items of other types say what they ask for in members of their own.
+// Items of other types have their arguments in their own members.
 func TestWithArgumentsOfOtherItems(t *testing.T) {
 	for posted, want := range map[string]string{
 		`{"type":"custom_tool_call","call_id":"c","name":"sh","input":"ls"}`:                  `[{"type":"custom_tool_call","call_id":"c","name":"sh","input":"{\"x\":1}"}]`,
@@ -144,7 +145,7 @@ func TestWithArgumentsOfOtherItems(t *testing.T) {
 	}
 }
 
-// The picture of a screen must stand: a pixel takes its place.
+// A required screenshot is replaced by one pixel.
 func TestWithoutAScreen(t *testing.T) {
 	msgs, ok := parseAll(chat.OpenAIResponses, `[{"type":"computer_call_output","call_id":"c","output":`+
 		`{"type":"computer_screenshot","image_url":"data:image/png;base64,AAAA"}}]`)
@@ -157,8 +158,8 @@ func TestWithoutAScreen(t *testing.T) {
 	}
 }
 
-// Where a chat completion's tool message says that the call failed, it does so for every format, and the words that say
-// it, which are Mneme's own, do not go to a provider.
+// If a tool message of Chat Completions says that the call failed, every format says so, and the members that say it,
+// which are Mneme's own, are not sent to a provider.
 func TestFailedResults(t *testing.T) {
 	for posted, failed := range map[string]bool{
 		`"is_error":true`: true, `"status":"error"`: true, `"is_error":false,"status":"error"`: true,
@@ -183,7 +184,7 @@ func TestFailedResults(t *testing.T) {
 			t.Errorf("%s is taken", posted)
 		}
 	}
-	// In the Responses format status is the provider's.
+	// In the Responses format, status is the provider's.
 	msgs, ok := parseAll(chat.OpenAIResponses,
 		`[{"type":"function_call_output","call_id":"c","output":"x","status":"error"}]`)
 	if !ok || msgs[0].IsError {

@@ -2,7 +2,7 @@ package chat_test
 
 import "github.com/seed-0906e6bc/mneme/engine/message/chat"
 
-// transcripts are posted turns that between them hold everything a format can say. They seed the fuzz targets.
+// transcripts are posted turns that together contain everything a format can express. They seed the fuzz targets.
 var transcripts = []struct {
 	format chat.Format
 	posted string

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// anthropic checks messages: roles alternate from the user on, every tool_use is answered in the next message before
-// anything else, no text block is empty, inputs are objects and ids are legal and appear once.
+// anthropic checks messages: roles alternate, starting with the user, every tool_use is answered at the start of the
+// next message, no text block is empty, inputs are objects and ids are valid and unique.
 func (r rules) anthropic(list []message) error {
 	legal := regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	seen := map[string]bool{}
@@ -59,7 +59,7 @@ func (r rules) anthropic(list []message) error {
 	return open.end(r.openTail)
 }
 
-// anthropicBlocks returns a message's blocks; a text alone is one.
+// anthropicBlocks returns a message's blocks. A plain text is one block.
 func anthropicBlocks(m message) ([]message, error) {
 	if s, ok := m["content"].(string); ok {
 		if strings.TrimSpace(s) == "" {

@@ -1,5 +1,5 @@
-// Package chattest checks windows against what the providers document about their formats. It reads the JSON anew and
-// shares no code with what renders it, so that a mistake there cannot hide itself.
+// Package chattest checks windows against the providers' documentation of their formats. It parses the JSON itself and
+// shares no code with the renderer, so that it cannot repeat the renderer's mistakes.
 package chattest
 
 import (
@@ -18,12 +18,12 @@ type Option func(*rules)
 
 type rules struct{ openTail bool }
 
-// AllowOpenTail permits that calls of the last atom are still waiting for their results.
+// AllowOpenTail permits calls of the last atom without results.
 func AllowOpenTail(r *rules) { r.openTail = true }
 
-// Validate reports the first rule of the format that the messages break, or nil. messages is the JSON array that goes
-// to the provider, system the prompt that goes beside it. A window without messages is valid: what the caller adds
-// decides.
+// Validate returns the first rule of the format that the messages break, or nil. messages is the JSON array sent to the
+// provider, and system the system prompt sent with it. A window without messages is valid, because the caller may add
+// some.
 func Validate(f chat.Format, messages []byte, system string, opts ...Option) error {
 	var r rules
 	for _, o := range opts {
@@ -63,13 +63,13 @@ func Validate(f chat.Format, messages []byte, system string, opts ...Option) err
 // message is a decoded JSON object.
 type message map[string]any
 
-// str returns a string field, "" where it is none.
+// str returns a string field, or "" if it is not a string.
 func (m message) str(name string) string {
 	s, _ := m[name].(string)
 	return s
 }
 
-// object returns an object field, nil where it is none.
+// object returns an object field, or nil if it is not an object.
 func (m message) object(name string) message {
 	o, _ := m[name].(map[string]any)
 	return o
@@ -108,7 +108,7 @@ func noOwnFields(m message) error {
 	return nil
 }
 
-// noDuplicateNames walks the messages' own fields: of two equal names, readers disagree which one counts.
+// noDuplicateNames checks the messages' own fields for duplicate names, which parsers treat differently.
 func noDuplicateNames(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	var names []map[string]bool // of the open objects; nil for an array
@@ -132,7 +132,7 @@ func noDuplicateNames(raw []byte) error {
 		default:
 			if expectName {
 				name := token.(string)
-				if depth == 2 && names[1][name] { // [ { : deeper ones may be a tool's own data
+				if depth == 2 && names[1][name] { // [ { : deeper objects may be a tool's own data
 					return fmt.Errorf("the name %q appears twice in one message", name)
 				}
 				names[depth-1][name] = true
@@ -144,7 +144,7 @@ func noDuplicateNames(raw []byte) error {
 	}
 }
 
-// calls tracks the calls of one message that wait for their results.
+// calls are the calls of one message that wait for their results.
 type calls map[string]bool
 
 func (c calls) open(id string) error {
@@ -166,7 +166,7 @@ func (c calls) answer(id string) error {
 	return nil
 }
 
-// end reports the calls left open.
+// end reports the calls that remain open.
 func (c calls) end(allowed bool) error {
 	if len(c) > 0 && !allowed {
 		return fmt.Errorf("%d calls are not answered", len(c))

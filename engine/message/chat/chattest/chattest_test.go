@@ -35,7 +35,7 @@ func TestAccepts(t *testing.T) {
 	}{
 		{openai, ``, nil},
 		{openai, `{"role":"system","content":"s"},` + user + `,` + call + `,` + result + `,` + reply, nil},
-		{openai, call + `,` + result + `,` + call + `,` + result, nil}, // ids may come again
+		{openai, call + `,` + result + `,` + call + `,` + result, nil}, // ids may be reused
 		{openai, user + `,` + call, []chattest.Option{chattest.AllowOpenTail}},
 		{anthropic, ``, nil},
 		{anthropic, user + `,` + use + `,` + answered + `,` + reply, nil},
@@ -65,7 +65,7 @@ func TestRefuses(t *testing.T) {
 		{openai, `{"role":"nobody","content":"a"}`, nil},
 		{openai, user + `,` + call, nil},
 		{openai, call + `,` + user + `,` + result, nil},
-		{openai, call + `,` + user, []chattest.Option{chattest.AllowOpenTail}}, // open, and not the tail
+		{openai, call + `,` + user, []chattest.Option{chattest.AllowOpenTail}}, // open, but not in the tail
 		{openai, call + `,` + result + `,` + result, nil},
 		{openai, result, nil},
 		{openai, `{"role":"assistant","tool_calls":[{"id":"c","function":{}}]}`,
@@ -78,7 +78,7 @@ func TestRefuses(t *testing.T) {
 		{anthropic, `{"role":"user","content":[{"type":"text","text":" "}]}`, nil},
 		{anthropic, user + `,` + use, nil},
 		{anthropic, user + `,` + use + `,` + user, nil},
-		{anthropic, user + `,` + use + `,` + answered + `,` + use + `,` + answered, nil}, // the id comes again
+		{anthropic, user + `,` + use + `,` + answered + `,` + use + `,` + answered, nil}, // the id is reused
 		{anthropic, user + `,` + reply + `,` + answered, nil},
 		{anthropic, user + `,{"role":"assistant","content":[{"type":"tool_use","id":"a.b","name":"f","input":{}}]}`,
 			[]chattest.Option{chattest.AllowOpenTail}},

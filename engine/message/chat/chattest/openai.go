@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// openai checks a chat completion: tool messages that answer every call follow their assistant message directly, once
-// each, with nothing between.
+// openai checks a chat completion: the tool messages that answer the calls of an assistant message directly follow it,
+// one per call.
 func (r rules) openai(list []message) error {
 	open := calls{}
 	for i, m := range list {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// responses checks items: calls and outputs come in pairs, a call first, and a reasoning item is followed by the
-// assistant's message or call that it belongs to.
+// responses checks items: each call is followed by its output, and a reasoning item is followed by the assistant's
+// message or call that it belongs to.
 func (r rules) responses(list []message) error {
 	open := calls{}
-	reasoning := false // the item before was one
+	reasoning := false // the previous item was one
 	for i, m := range list {
 		kind := m.str("type")
 		if kind == "" {
