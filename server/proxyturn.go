@@ -149,6 +149,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		t.exchange, t.tools = nil, nil
 		return call.bypass(err)
 	}
+	e.Release()
 	if t.tools != nil && t.out.Mode != gateway.Assemble { // The client's own bytes go on.
 		t.tools, t.out.Body = nil, call.request.Body
 	}

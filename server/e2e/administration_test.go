@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -324,7 +325,8 @@ func TestTenantMoves(t *testing.T) {
 		"/api/v1/boards", "/api/v1/boards/infra/memory?limit=100",
 		"/api/v1/boards/infra/memory?tags=deployment&q=third",
 		"/api/v1/boards/infra/agents", "/api/v1/boards/infra/export", "/api/v1/boards/infra/agents/devops"} {
-		if was, is := c.get(path).want(200).body, moved.get(path).want(200).body; !bytes.Equal(was, is) {
+		was, is := withoutETags(c.get(path).want(200).body), withoutETags(moved.get(path).want(200).body)
+		if !bytes.Equal(was, is) {
 			t.Errorf("%s: differs:\n%s\n%s", path, clip(string(was), 800), clip(string(is), 800))
 		}
 	}
@@ -428,4 +430,9 @@ func TestOperatorsLimits(t *testing.T) {
 			t.Fatal("limits are on by themselves")
 		}
 	}
+}
+
+// withoutETags removes the ETags of memories from an answer: a memory that is imported is another one.
+func withoutETags(body []byte) []byte {
+	return regexp.MustCompile(`,"etag":"(?:[^"\\]|\\.)*"`).ReplaceAll(body, nil)
 }

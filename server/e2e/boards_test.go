@@ -110,6 +110,7 @@ func (c client) ackAll(board, agent string) {
 func TestPauseAndResume(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
+	c.do("PUT", board, object{"commanders": []string{"a"}}).want(201)
 	for _, id := range []string{"a", "b"} {
 		c.do("PUT", board+"/agents/"+id, object{"display_name": "Agent " + id}).want(201)
 	}

@@ -195,6 +195,8 @@ func memoryRows() []matrixRow {
 		{route: "POST /mcp", least: agent, ok: 200, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 			`"params":{"name":"memory_recall","arguments":{"query":"secret {marker}"}}}`},
 		{route: "POST " + memories, least: agent, ok: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
+		{route: "PUT " + memories + "/{memory}", least: agent, ok: 200, body: `{"content":"more of {marker}"}`},
+		{route: "PATCH " + memories + "/{memory}", least: agent, ok: 200, body: `{"importance":0.7}`},
 		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, consumes: true},
 	}
 }

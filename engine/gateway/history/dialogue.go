@@ -123,6 +123,22 @@ type Exchange struct {
 // Replies within a loop of tool calls name their decisions, as messages of turns do.
 func (x *Exchange) Pending() []*transcript.Element { return x.first.shown.pending }
 
+// keptRead bounds the pending messages that stay parsed while the reply is awaited, in bytes as they were sent.
+const keptRead = 4 << 10
+
+// Release frees what only making the request's window needs. It is called once the window is made, because a reply may
+// take minutes. Commit parses long pending messages again.
+func (x *Exchange) Release() {
+	x.first.shown.pending = nil
+	size := 0
+	for _, e := range x.first.pending {
+		size += len(e.Raw)
+	}
+	if size > keptRead {
+		x.first.pending = transcript.Unread(x.first.pending)
+	}
+}
+
 // Front returns the client's messages that are not part of the conversation. They are never stored.
 func (x *Exchange) Front() (out []*transcript.Element) {
 	if x.first.aligned == nil {

@@ -97,6 +97,15 @@ func Read(f chat.Format, list []*Element) ([]*Element, error) {
 	return out, nil
 }
 
+// Unread returns the elements without what was parsed from them.
+func Unread(list []*Element) []*Element {
+	out := make([]*Element, len(list))
+	for i, e := range list {
+		out[i] = &Element{Raw: e.Raw}
+	}
+	return out
+}
+
 // Messages returns the messages parsed from an element, and their hashes. They must not be changed.
 func (e *Element) Messages() (messages []chat.Parsed, said []align.Hash) {
 	if e.read == nil {
