@@ -12,7 +12,7 @@ import (
 func (c *contract) console(t *testing.T, p *program, worker, reader string) {
 	t.Helper()
 	const project = "/api/v1/projects/{project}"
-	// try sends a request. The part of query after "?" is appended to the route's path.
+	// try sends a request. query, which starts with "?", is appended to the route's path.
 	try := func(key, method, route, query, body string, status int, parts ...string) answer {
 		t.Helper()
 		path := strings.NewReplacer(append(parts, "{project}", "default")...).Replace(route) + query

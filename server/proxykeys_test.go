@@ -59,7 +59,7 @@ func TestSealedKeys(t *testing.T) {
 		for _, where := range [][2]string{{"Authorization", "Bearer agent"}, {"X-Api-Key", "agent"}, {"X-Mneme-Key", "agent"}} {
 			headers := []string{"Authorization", "", "Anthropic-Version", "1", "X-Client-Request-Id", "x", "User-Agent", s.key("agent"),
 				"Openai-Project", "root", where[0], where[1]}
-			if where[0] == "X-Mneme-Key" { // the client's other headers are not passed on
+			if where[0] == "X-Mneme-Key" { // the client's own provider key is not passed on
 				headers = append(headers, "Authorization", "Bearer "+clientSecret)
 			}
 			a := s.do("POST", path, body, headers...)

@@ -268,7 +268,7 @@ func higher(from, bound []byte) []byte {
 	return from
 }
 
-// lower returns the smaller end of a range, where an empty end means no end.
+// lower returns the smaller of to and bound. An empty to means no end.
 func lower(to, bound []byte) []byte {
 	if len(to) == 0 || bytes.Compare(to, bound) > 0 {
 		return bound
