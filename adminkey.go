@@ -14,12 +14,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// keyFile is the file with the first key, which the server's user alone can read.
+// keyFile returns the name of the file with the first key. Only the server's user can read it.
 func keyFile(data string) string { return filepath.Join(data, "admin.key") }
 
-// adminKey is the file that the admin key of tenant default is written to. The engine shows the key once, when it makes
-// the tenant, and a crash before the file is written would lose it. So an empty file is made first: a start that finds
-// it empty knows that an earlier start did not finish, and makes another key.
+// adminKey is the file with the admin key of tenant default. The engine returns the key only once, when it creates
+// the tenant, and a crash before the file is written would lose it. So an empty file is created first: if a start
+// finds it empty, an earlier start did not finish, and a new key is made.
 type adminKey struct {
 	name string
 	was  fileState
@@ -33,7 +33,7 @@ const (
 	full
 )
 
-// reserveKey makes the file, empty, where there is none. The data folder must exist.
+// reserveKey creates the file, empty, if it does not exist. The data folder must exist.
 func reserveKey(data string) (adminKey, error) {
 	k := adminKey{name: keyFile(data)}
 	info, err := os.Stat(k.name)
@@ -50,9 +50,9 @@ func reserveKey(data string) (adminKey, error) {
 	return k, k.write("")
 }
 
-// release removes the file that reserveKey made, after a start that failed before the engine made a key. If the file
-// stayed, the next start would make a second key where another server over the same database has made the tenant
-// meanwhile. Where the outcome is unknown the file stays, empty.
+// release removes the file that reserveKey created, after a start that failed before the engine made a key. Otherwise
+// the next start would make a second key if another server on the same database has created the tenant meanwhile. If
+// the outcome is unknown, the empty file remains.
 func (k adminKey) release(err error) error {
 	if known, ok := errors.AsType[*fault.Error](err); k.was != absent || ok && known.Code == "outcome_unknown" {
 		return err
@@ -60,8 +60,8 @@ func (k adminKey) release(err error) error {
 	return errors.Join(err, os.Remove(k.name))
 }
 
-// keep writes the key that the engine made with the tenant, or a new one where an earlier start lost it, and returns
-// it. It returns an empty key where an earlier start gave the key out.
+// keep writes the key that the engine made with the tenant, or a new key if an earlier start lost it, and returns it.
+// It returns an empty key if an earlier start has already shown the key.
 func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (string, error) {
 	switch {
 	case made != "":
@@ -82,7 +82,7 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 	return made, k.write(made + "\n")
 }
 
-// write replaces the file.
+// write replaces the content of the file.
 func (k adminKey) write(content string) error {
 	err := replaceFile(k.name, func(f *os.File) error {
 		_, err := f.WriteString(content)

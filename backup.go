@@ -19,10 +19,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/server"
 )
 
-// backupStall is how long a server may send nothing before a backup is given up.
+// backupStall is the time without data from the server after which a backup is aborted.
 const backupStall = 2 * time.Minute
 
-// backupOf lets a server write backups of its store.
+// backupOf returns the function with which a server writes backups of its store.
 func backupOf(s store.Store, log *slog.Logger) server.BackupFunc {
 	return func(ctx context.Context, w io.Writer) error {
 		sum, err := backup.Write(ctx, w, s, backup.Created(time.Now(), version()))
@@ -71,7 +71,7 @@ func describeBackup(s backup.Summary) string {
 	return fmt.Sprintf("%d records, %d bytes, as of %s", s.Records, s.Bytes, s.CreatedAt.Format(time.RFC3339))
 }
 
-// keepBackup lets source write a file and reads it again, so that only a complete backup gets the name.
+// keepBackup lets source write a file, then reads and checks it, so that only a complete backup gets the name.
 func keepBackup(name string, source func(io.Writer) error) (sum backup.Summary, err error) {
 	err = replaceFile(name, func(f *os.File) error {
 		if err := source(f); err != nil {
@@ -86,7 +86,7 @@ func keepBackup(name string, source func(io.Writer) error) (sum backup.Summary, 
 	return sum, err
 }
 
-// backUpFolder writes a backup of a copy of the folder, so that the folder stays as it is.
+// backUpFolder writes a backup of a copy of the folder, so that the folder does not change.
 func backUpFolder(ctx context.Context, w io.Writer, data string) (err error) {
 	db, err := openCopy(data)
 	if err != nil {
@@ -110,7 +110,7 @@ func openCopy(data string) (*badgerstore.Copy, error) {
 	return db, nil
 }
 
-// backUpServer asks a running server for a backup.
+// backUpServer downloads a backup from a running server.
 func backUpServer(ctx context.Context, w io.Writer, url, rootKey string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,7 +139,7 @@ func backUpServer(ctx context.Context, w io.Writer, url, rootKey string) error {
 	return nil
 }
 
-// movingReader starts a timer again with every read that brings bytes.
+// movingReader resets a timer with every read that returns bytes.
 type movingReader struct {
 	r     io.Reader
 	timer *time.Timer
@@ -153,7 +153,7 @@ func (m movingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedByServer words the answer of a server that did not do what it was asked.
+// refusedByServer returns the error for a server's refusal.
 func refusedByServer(res *http.Response) error {
 	var problem struct{ Detail string }
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// compileModule compiles one policy module. The server starts it as a child process for each new module; it is not for
-// people, so help does not list it.
+// compileModule compiles one policy module. The server runs it as a child process for each new module. Help does not
+// list it, because users do not need it.
 func compileModule(_ context.Context, args []string, _ lookup, _, stderr io.Writer) error {
 	if code := compiler.Main(args, os.Stdin, stderr); code != 0 {
 		return exitCode(code)
@@ -17,7 +17,7 @@ func compileModule(_ context.Context, args []string, _ lookup, _, stderr io.Writ
 	return nil
 }
 
-// compileCommand is the command that starts this program as its own compiler.
+// compileCommand returns the command that starts this program as its own compiler.
 func compileCommand() ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {

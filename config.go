@@ -16,64 +16,66 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// defaultData is the folder that holds everything, where the operator names none.
+// defaultData is the default data folder.
 const defaultData = "./mneme-data"
 
-// config is the configuration of `mneme serve`. A flag wins over its environment variable, the variable over the key in
-// the file that --config names, and the key over the default.
+// config is the configuration of `mneme serve`. A flag takes precedence over its environment variable, the variable
+// over the key in the file that --config names, and the key over the default.
 type config struct {
 	// Listen is the TCP address to serve on; port 0 picks a free one.
 	Listen string
-	// Data is the folder that holds everything: the embedded database, compiled policies, admin.key.
+	// Data is the folder of all data: the embedded database, compiled policies, admin.key.
 	Data string
-	// Store is the URL of a PostgreSQL database, which may hold a password; empty is the embedded database in Data.
+	// Store is the URL of a PostgreSQL database, which may contain a password; empty means the embedded database in
+	// Data.
 	Store string
-	// RootKey is the operator's key; empty: nobody is root.
+	// RootKey is the operator's key; empty means that there is no root key.
 	RootKey string
-	// DebugListen is the address that serves profiles; empty: none does.
+	// DebugListen is the address that serves profiles; empty means none.
 	DebugListen string
 	Log         logging
-	// NoConsole leaves the console out. ConsoleRoot lets the root key sign in to it.
+	// NoConsole disables the console. ConsoleRoot lets the root key sign in to it.
 	NoConsole, ConsoleRoot bool
 	// Demo fills the project demo.
 	Demo bool
-	// Defaults are the settings of projects that set none; nil: those that Mneme comes with.
+	// Defaults are the settings of projects that set none; nil means the built-in defaults.
 	Defaults *project.Settings
-	// RateLimit is how many requests a second each tenant may send in the long run; 0: no limit. RateBurst is how many
-	// it may send at once; 0: as many as in one second.
+	// RateLimit is the average number of requests a second that each tenant may send; 0 means no limit. RateBurst is
+	// the number it may send at once; 0 means as many as in one second.
 	RateLimit float64
 	RateBurst int
-	// MessageBytes bounds the messages of each tenant, in bytes, and Memories its memories; 0: no limit.
+	// MessageBytes limits the messages of each tenant, in bytes, and Memories the number of its memories; 0 means no
+	// limit.
 	MessageBytes int64
 	Memories     memory.Quota
-	// Upstreams is what the operator says of the providers that the proxy calls.
+	// Upstreams configures the providers that the proxy calls.
 	Upstreams upstreams
-	// Embeddings is the provider that makes vectors, for projects that name a model.
+	// Embeddings is the provider of vectors, for projects that name a model.
 	Embeddings providerConfig
-	// Summaries is the provider that makes summaries. Without a URL and a key, none are made.
+	// Summaries is the provider of summaries. Without a URL and a key, no summaries are made.
 	Summaries providerConfig
 }
 
-// provider is a server that speaks OpenAI's chat completions.
+// providerConfig configures a server with OpenAI's chat completions API.
 type providerConfig struct {
-	URL   string // with its version; "": OpenAI's
+	URL   string // including the version; "": OpenAI's
 	Key   string
 	Model string
 }
 
-// given tells whether the operator named a provider.
+// given reports whether the operator named a provider.
 func (p providerConfig) given() bool { return p.URL != "" || p.Key != "" }
 
-// rawConfig is the configuration as the operator wrote it. Values that are not texts are parsed from it.
+// rawConfig is the configuration as the operator wrote it. Values other than texts are parsed from it.
 type rawConfig struct {
 	config
 	file   string
 	log    rawLogging
 	limits tenantLimits
 	main   providerConfig
-	// Of those that are true or false:
+	// The boolean options:
 	console, root, demo string
-	defaults            map[string]*string // by the names of settings
+	defaults            map[string]*string // by the name of the setting
 }
 
 func newRawConfig() *rawConfig {
@@ -85,7 +87,7 @@ func newRawConfig() *rawConfig {
 	return r
 }
 
-// options are the settings of `mneme serve`. docs/CONFIGURATION.md is printed from them.
+// options returns the options of `mneme serve`. docs/CONFIGURATION.md is printed from them.
 func (r *rawConfig) options() []option {
 	c := &r.config
 	return append([]option{
@@ -120,7 +122,7 @@ func (r *rawConfig) options() []option {
 			"`HOSTS` that the proxy may call, separated by commas; none: no proxy (default: " + publicHosts + ")"},
 		{"config", "MNEME_CONFIG", "", &r.file,
 			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
-		// These have no flags, because every process on the machine can read a command line, and with it a key.
+		// These have no flags, because any process on the machine can read a command line, and a key in it.
 		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
 		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
 		{"", "ANTHROPIC_API_KEY", "anthropic_api_key", &c.Upstreams.Anthropic.Key, "for the proxy, the key at Anthropic"},
@@ -137,12 +139,12 @@ func (r *rawConfig) options() []option {
 	}, r.defaultOptions()...)
 }
 
-// defaultOptions are those that set the default of a project's setting: one for each that there is.
+// defaultOptions returns one option for the default of each project setting.
 func (r *rawConfig) defaultOptions() (options []option) {
 	for _, name := range project.Names() {
 		env := "MNEME_DEFAULT_" + strings.ToUpper(name)
 		if name == "history_max_tokens" {
-			env = "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT" // its name elsewhere
+			env = "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT" // its name in other software
 		}
 		options = append(options, option{"default-" + strings.ReplaceAll(name, "_", "-"), env, "default_" + name,
 			r.defaults[name], "`VALUE` of the setting " + name + " in projects that do not set it"})
@@ -150,7 +152,7 @@ func (r *rawConfig) defaultOptions() (options []option) {
 	return options
 }
 
-// readDefaults holds the defaults of settings against the rules for a project's own.
+// readDefaults parses the default settings and checks them by the rules for a project's own settings.
 func (r *rawConfig) readDefaults() error {
 	set := map[string]string{}
 	for name, value := range r.defaults {
@@ -174,8 +176,7 @@ func (r *rawConfig) readDefaults() error {
 	return err
 }
 
-// readConfig gathers the configuration. The error is flag.ErrHelp where help was asked for and has been printed to
-// stderr.
+// readConfig reads the configuration. The error is flag.ErrHelp if help was requested; it has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	r := newRawConfig()
 	options := r.options()
@@ -220,7 +221,7 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	return r.config, checkStore(r.Store)
 }
 
-// checkStore checks a store's URL without connecting. Its errors never hold the URL's password.
+// checkStore checks a store's URL without connecting. Its errors never contain the URL's password.
 func checkStore(url string) error {
 	scheme, _, _ := strings.Cut(url, "://")
 	switch {
@@ -235,7 +236,7 @@ func checkStore(url string) error {
 	return nil
 }
 
-// readTruths reads what is true or false.
+// readTruths parses the boolean options.
 func (r *rawConfig) readTruths() error {
 	for name, text := range map[string]string{"console": r.console, "console_root": r.root, "demo": r.demo} {
 		if !isTruth(text) {
@@ -246,7 +247,7 @@ func (r *rawConfig) readTruths() error {
 	return nil
 }
 
-// tenantLimits holds the limits of each tenant as texts; an empty one is no limit.
+// tenantLimits holds the limits of each tenant as texts; an empty text means no limit.
 type tenantLimits struct{ rate, burst, messageBytes, memoryBytes, memories string }
 
 func (l *tenantLimits) read(c *config) (err error) {
@@ -284,8 +285,8 @@ func (l *tenantLimits) read(c *config) (err error) {
 	return nil
 }
 
-// complete takes from the main provider what the one for summaries, or for embeddings, leaves out, and checks the result. Errors name the
-// variable, never its value.
+// complete copies missing values from the main provider to the one for summaries or for embeddings, and checks the
+// result. Errors name the variable, never its value.
 func (p *providerConfig) complete(purpose string, main providerConfig) error {
 	url, key := "OPENAI_"+purpose+"_URL", "OPENAI_"+purpose+"_API_KEY"
 	if p.URL == "" {

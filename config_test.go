@@ -29,7 +29,8 @@ func yamlFile(t *testing.T, content string) string {
 	return name
 }
 
-// A flag wins over the environment, that over the file, that over the default, each for itself.
+// A flag takes precedence over the environment, that over the file, and that over the default, separately for each
+// option.
 func TestConfigPrecedence(t *testing.T) {
 	file := yamlFile(t, "# ours\nlisten: file:1\ndata: /file\nroot_key: file-key\n")
 	for _, c := range []struct {
@@ -76,7 +77,7 @@ func TestConfigPrecedence(t *testing.T) {
 	}
 }
 
-// The provider of summaries is the main one but for what is said of it alone. One variable said hides no other.
+// The provider of summaries is the main one, except for the options that are set for it. Setting one hides no other.
 func TestConfigOfSummaries(t *testing.T) {
 	file := yamlFile(t, "openai_api_key: file-key\nopenai_base_url: http://file/v1\nopenai_summary_model: file-small\n")
 	main := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://main/v1", "OPENAI_MODEL": "large"}
@@ -99,7 +100,7 @@ func TestConfigOfSummaries(t *testing.T) {
 		{file, []map[string]string{main}, providerConfig{"http://main/v1", "k", "file-small"}, true},
 		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, providerConfig{"http://file/v1", "file-key", "small"},
 			true},
-		// What the main provider has wrong does not matter where it is not used.
+		// Errors in the main provider's options do not matter if it is not used.
 		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here", "OPENAI_EMBEDDING_URL": "http://here",
 			"MNEME_PROXY_UPSTREAMS": "none"}},
 			providerConfig{URL: "http://here"}, true},
@@ -122,7 +123,7 @@ func TestConfigOfSummaries(t *testing.T) {
 	}
 }
 
-// Keys stay out of the arguments, and out of what is said of them.
+// Keys are not in the arguments, and not in errors about them.
 func TestConfigKeepsSecrets(t *testing.T) {
 	const secret = "sk-secret"
 	for want, env := range map[string]map[string]string{
@@ -156,7 +157,7 @@ func TestConfigKeepsSecrets(t *testing.T) {
 	}
 }
 
-// defaults are the settings that pairs of name and value leave.
+// defaults returns the settings for pairs of name and value.
 func defaults(t *testing.T, pairs ...string) *project.Settings {
 	t.Helper()
 	set := map[string]string{}
@@ -170,7 +171,7 @@ func defaults(t *testing.T, pairs ...string) *project.Settings {
 	return &s
 }
 
-// Every setting of a project has a default that an operator can set in each of the three ways, and it arrives.
+// Every project setting has a default that an operator can set in each of the three ways, and that takes effect.
 func TestConfigOfDefaults(t *testing.T) {
 	values := map[string]string{"session_history_depth": "7", "session_history_depth_step": "6",
 		"history_max_messages": "8", "history_max_tokens": "9",
@@ -214,7 +215,7 @@ func TestConfigOfDefaults(t *testing.T) {
 			all := settingsOf(t, got.Defaults)
 			for other, was := range plain {
 				if other == "session_history_depth_step" && name == "session_history_depth" {
-					was = json.RawMessage("1") // whoever sets the depth gets it at each turn
+					was = json.RawMessage("1") // setting the depth also enables it at each turn
 					if string(all[other]) == string(was) {
 						continue
 					}
@@ -230,7 +231,7 @@ func TestConfigOfDefaults(t *testing.T) {
 	}
 }
 
-// settingsOf are settings by their names, as clients see them.
+// settingsOf returns settings by their names, as clients see them.
 func settingsOf(t *testing.T, s *project.Settings) (all map[string]json.RawMessage) {
 	t.Helper()
 	if s == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestConfigurationPage holds the table of docs/CONFIGURATION.md against the settings that there are.
+// TestConfigurationPage compares the table of docs/CONFIGURATION.md with the existing settings.
 func TestConfigurationPage(t *testing.T) { holdPrinted(t, "docs/CONFIGURATION.md", settingsTable()) }
 
 func settingsTable() string {

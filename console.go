@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// reach is how a command of the console asks a running server: where it listens, and by which key.
+// reach is the address and the key with which a command asks a running server.
 type reach struct{ url, key string }
 
-// readReach reads the options of a command that asks a running server. The key is MNEME_KEY, else the one that the
-// server's first start kept in its data folder.
+// readReach parses the options of a command that asks a running server. The key is MNEME_KEY, or else the key that
+// the server's first start saved in its data folder.
 func readReach(name string, args []string, env lookup, stderr io.Writer) (reach, error) {
 	r, data := reach{url: "http://127.0.0.1:7700"}, defaultData
 	_, err := readOptions(flag.NewFlagSet(name, flag.ContinueOnError), []option{
 		{"url", "MNEME_URL", "", &r.url, "`URL` of the running server"},
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` of the server, whose admin.key is used where MNEME_KEY is not set"},
-		{"", "MNEME_KEY", "", &r.key, "the key to ask with"}, // no flag: everybody on the machine can read a command line
+		{"", "MNEME_KEY", "", &r.key, "the key to ask with"}, // no flag: any user of the machine can read a command line
 	}, args, env, stderr)
 	r.url = strings.TrimSuffix(r.url, "/")
 	if err != nil || r.key != "" {
@@ -40,7 +40,7 @@ func readReach(name string, args []string, env lookup, stderr io.Writer) (reach,
 	return r, nil
 }
 
-// printConsoleLink asks a running server for a link to its console.
+// printConsoleLink gets a link to the console from a running server and prints it.
 func printConsoleLink(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	r, err := readReach("console", args, env, stderr)
 	if err != nil {
@@ -54,7 +54,7 @@ func printConsoleLink(ctx context.Context, args []string, env lookup, stdout, st
 	return err
 }
 
-// consoleLink asks the server for an address that signs a browser in.
+// consoleLink gets a URL from the server that signs a browser in.
 func (r reach) consoleLink(ctx context.Context) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/console/links", nil)
 	if err != nil {
@@ -76,5 +76,5 @@ func (r reach) consoleLink(ctx context.Context) (string, error) {
 	return consoleLink(r.url, made.Link), nil
 }
 
-// consoleLink is the address that signs a browser in. The token stands behind the #, which browsers keep to themselves.
+// consoleLink returns the URL that signs a browser in. The token is in the fragment, which browsers do not send.
 func consoleLink(url, link string) string { return url + "/console/#link=" + link }

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// printedLink is the token of a link in what a command printed.
+// printedLink matches the link in the output of a command.
 var printedLink = regexp.MustCompile(`(http://\S+)/console/#link=(\S+)\n`)
 
-// open signs a browser in as the page does that a link opens, and asks who that is.
+// open signs a browser in as the page that a link opens does, and asks for the identity.
 func (p *program) open(printed string) (status int, cookie string) {
 	p.t.Helper()
 	found := printedLink.FindStringSubmatch(printed)
@@ -78,7 +78,7 @@ func TestFirstStartOpensTheConsole(t *testing.T) {
 	}
 }
 
-// An operator who leaves the console out is printed no link, and may let the root key in.
+// If the operator disables the console, no link is printed. The operator may let the root key sign in.
 func TestConsoleIsTheOperatorsChoice(t *testing.T) {
 	p := launch(t, t.TempDir(), "--console=false")
 	if strings.Contains(p.stdout, "console") {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// administration purges, exports and imports, each answer held against the description.
+// administration purges, exports and imports, and compares each response with the description.
 func (c *contract) administration(t *testing.T, p *program, reader string) {
 	t.Helper()
 	const (

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// boards walks a board through its life, under both of its paths, each answer held against the description.
+// boards uses a board from creation to deletion, under both of its paths, and compares each response with the
+// description.
 func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 	t.Helper()
 	for name, boards := range map[string]string{"people": "/api/v1/boards", "agents": "/api/v1/agent/boards"} {
@@ -94,7 +95,7 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 	}
 }
 
-// firstEvent reads a stream as far as the end of its first event. What opened does happens once the stream is open.
+// firstEvent reads a stream to the end of its first event. It calls opened once the stream is open.
 func (p *program) firstEvent(key, path string, opened ...func()) answer {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())

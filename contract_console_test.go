@@ -8,11 +8,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// console walks through what a console looks at, each answer held against the description.
+// console makes the requests of a console, and compares each response with the description.
 func (c *contract) console(t *testing.T, p *program, worker, reader string) {
 	t.Helper()
 	const project = "/api/v1/projects/{project}"
-	// try sends a request; what follows "?" in the query is put behind the route's path.
+	// try sends a request. query, which starts with "?", is appended to the route's path.
 	try := func(key, method, route, query, body string, status int, parts ...string) answer {
 		t.Helper()
 		path := strings.NewReplacer(append(parts, "{project}", "default")...).Replace(route) + query

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// memories walks memories and tools through their routes, each answer held against the description.
+// memories uses the routes of memories and tools, and compares each response with the description.
 func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	t.Helper()
 	const (
@@ -150,7 +150,7 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(reader, "POST", mcp, "", `{}`, 403)
 }
 
-// conditionalWrites walks through ETags, PUT and PATCH.
+// conditionalWrites tests ETags, PUT and PATCH.
 func (c *contract) conditionalWrites(t *testing.T, p *program, worker string) {
 	t.Helper()
 	const route = "/api/v1/projects/{project}/memories/{memory}"

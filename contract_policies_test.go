@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// policies walks a policy through its life, each answer held against the description.
+// policies uses a policy from upload to deletion, and compares each response with the description.
 func (c *contract) policies(t *testing.T, p *program, reader string) {
 	t.Helper()
 	const (
@@ -54,7 +54,7 @@ func (c *contract) policies(t *testing.T, p *program, reader string) {
 		a := p.do(reader, "POST", "/api/v1/projects/default/context", `{"explain":true}`)
 		c.check("POST", "/api/v1/projects/{project}/context", a)
 	}
-	try(reader, "GET", policy, "", "", 200) // with a version set back
+	try(reader, "GET", policy, "", "", 200) // after an earlier version was restored
 	try(reader, "GET", all, "", "", 200)
 	try(reader, "GET", all, "?limit=0", "", 422)
 	try(reader, "GET", version, "", "", 200)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// anyProvider answers every call with an object, and gives the host that a server must be allowed to call.
+// anyProvider starts a provider that answers every call with an object, and returns the host that a server must
+// allow.
 func anyProvider(t *testing.T) (host string) {
 	t.Helper()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -19,7 +20,7 @@ func anyProvider(t *testing.T) (host string) {
 	return strings.TrimPrefix(provider.URL, "http://")
 }
 
-// proxy asks for every route of the proxy, under each of its three paths.
+// proxy requests every route of the proxy, under each of its three paths.
 func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) {
 	t.Helper()
 	const settings = "/api/v1/projects/{project}/settings"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// rewinds holds the answers of what takes turns back, copies them and goes on with them.
+// rewinds compares the responses of taking back, copying and continuing turns with the description.
 func (c *contract) rewinds(t *testing.T, p *program, worker, reader string) {
 	const (
 		project = "/api/v1/projects/{project}"

@@ -9,12 +9,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the served description, ready to hold answers against.
+// contract is the served description, prepared for comparing responses with it.
 type contract struct {
 	t        testing.TB
 	doc      map[string]any
 	compiler *jsonschema.Compiler
-	seen     map[string]bool // "METHOD /path status" of every answer that was checked
+	seen     map[string]bool // "METHOD /path status" of every response that was checked
 }
 
 func readContract(t testing.TB, p *program) *contract {
@@ -36,8 +36,8 @@ func readContract(t testing.TB, p *program) *contract {
 	return &contract{t, doc, c, map[string]bool{}}
 }
 
-// closed makes schemas refuse fields that they do not name. Clients must bear new fields; here a field that the server
-// sends and the description leaves out is a fault.
+// closed makes schemas refuse fields that they do not name. Clients must accept new fields, but in this test a field
+// that the description lacks is an error.
 func closed(schema any) {
 	switch schema := schema.(type) {
 	case map[string]any:
@@ -55,7 +55,7 @@ func closed(schema any) {
 	}
 }
 
-// check holds an answer against what the description says of its route and status.
+// check compares a response with the description of its route and status.
 func (c *contract) check(method, route string, a answer) {
 	c.t.Helper()
 	name := fmt.Sprintf("%s %s %d", method, route, a.status)
@@ -103,7 +103,7 @@ func (c *contract) check(method, route string, a answer) {
 	}
 }
 
-// Real answers of every route, successes and failures, are what the description says.
+// Real responses of every route, successes and failures, match the description.
 func TestAnswersFitTheDescription(t *testing.T) {
 	provider := anyProvider(t)
 	p := launch(t, t.TempDir(), "--proxy-upstreams", provider)
@@ -113,7 +113,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 		session  = project + "/sessions/{session}"
 		decision = project + "/decisions/{decision}"
 	)
-	// try sends a request to a route, its parameters filled in from pairs, and checks the answer.
+	// try sends a request to a route, with its parameters replaced from pairs, and checks the response.
 	try := func(key, method, route, body string, status int, parts ...string) answer {
 		t.Helper()
 		path := strings.NewReplacer(append(parts, "{project}", "default")...).Replace(route)
@@ -141,7 +141,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(reader, "POST", "/api/v1/keys", `{}`, 403)
 	try(p.key, "POST", "/api/v1/keys/{key}/rotate", "", 200, "{key}", agent.text(t, "id"))
 	try(p.key, "GET", "/api/v1/keys", "", 200)
-	worker := agent.text(t, "key") // which goes on working for a while
+	worker := agent.text(t, "key") // which remains valid for a while
 
 	const turn = `{"session_id":"s1","agent":"main","messages":[
 		{"role":"system","content":"no"},
@@ -240,7 +240,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	c.complete()
 }
 
-// complete says which successes of the description were never seen.
+// complete reports the successes in the description that were never seen.
 func (c *contract) complete() {
 	c.t.Helper()
 	for route, item := range c.doc["paths"].(map[string]any) {

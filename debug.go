@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// debugAddress completes the address of --debug-listen: a port alone means loopback.
+// debugAddress completes the address of --debug-listen: a port without a host means loopback.
 func debugAddress(text string) (string, error) {
 	if !strings.Contains(text, ":") {
 		text = ":" + text
@@ -26,12 +26,12 @@ func debugAddress(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// serveDebug serves the profiles of net/http/pprof on an address of their own until stop is called. They show no
-// contents. The command line, which may hold the operator's key, is left out.
+// serveDebug serves the profiles of net/http/pprof on a separate address until stop is called. They contain no user
+// data. The command line is left out, because it may contain the operator's key.
 func serveDebug(address string, log *slog.Logger) (stop func(), err error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, err // it names the address
+		return nil, err // the error contains the address
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -44,7 +44,7 @@ func serveDebug(address string, log *slog.Logger) (stop func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Serve(ln) // It ends when stop closes it.
+		_ = s.Serve(ln) // Serve returns when stop closes it.
 	}()
 	log.Info("profiles are served", "url", "http://"+ln.Addr().String()+"/debug/pprof/")
 	return func() {

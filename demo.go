@@ -29,7 +29,7 @@ func fillDemo(ctx context.Context, args []string, env lookup, stdout, stderr io.
 			made.Sessions, made.Turns, made.Windows)
 	}
 	link, err := r.consoleLink(ctx)
-	if err != nil { // the console may be left out
+	if err != nil { // the server may have no console
 		return nil
 	}
 	_, err = fmt.Fprintf(stdout, "Look at it in the console. This link signs you in once, within a minute:\n\n  %s\n\n", link)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/demo"
 )
 
-// shown is what the demo shows: every list that a person would look through, without what a clock or a source of ids
-// says.
+// shown returns what the demo shows: every list that a user would look at, without values that depend on the clock or
+// on random ids.
 func (p *program) shown() string {
 	p.t.Helper()
 	var out strings.Builder
@@ -35,7 +35,7 @@ func (p *program) shown() string {
 	return out.String()
 }
 
-// fates are what became of messages, by whom and why, in the decisions of the demo, with how often that was so.
+// fates counts what happened to messages, by whom and why, in the decisions of the demo.
 func (p *program) fates() map[string]int {
 	p.t.Helper()
 	fates := map[string]int{}
@@ -60,7 +60,7 @@ func (p *program) fates() map[string]int {
 	return fates
 }
 
-// The demo shows what Mneme does: each thing that can become of a message is there, and a second run changes nothing.
+// The demo shows what Mneme does: everything that can happen to a message occurs, and a second run changes nothing.
 func TestDemo(t *testing.T) {
 	p := launch(t, t.TempDir())
 	run := func() string {
@@ -106,7 +106,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Wherever a run is cut off, the next one completes it, and nothing is there twice.
+// Wherever a run is interrupted, the next one completes it, and nothing exists twice.
 func TestDemoGoesOnWhereItWasCutOff(t *testing.T) {
 	whole := launch(t, t.TempDir())
 	if _, err := demo.Fill(t.Context(), whole.url, whole.key, time.Now()); err != nil {
@@ -127,7 +127,7 @@ func TestDemoGoesOnWhereItWasCutOff(t *testing.T) {
 		through.ServeHTTP(w, r)
 	}))
 	defer cutting.Close()
-	const step = 11 // requests that each run may send beyond those of the run before
+	const step = 11 // the number of requests that each run may send more than the previous one
 	for may := int64(step); ; may += step {
 		left.Store(may)
 		if _, err = demo.Fill(t.Context(), cutting.URL, p.key, time.Now()); err == nil && may > 3*step {
@@ -142,7 +142,7 @@ func TestDemoGoesOnWhereItWasCutOff(t *testing.T) {
 	}
 }
 
-// counts are how often the names of fields stand in what is shown.
+// counts returns how often the names of fields occur in shown.
 func counts(shown string) string {
 	var out strings.Builder
 	for _, field := range []string{`"session_id"`, `"id"`, `"key"`, `"decision_id"`, `"version"`, `"content"`} {
@@ -151,7 +151,7 @@ func counts(shown string) string {
 	return out.String()
 }
 
-// A server that is started with --demo fills itself. A project of that name that is somebody's own stays as it is.
+// A server that is started with --demo fills the project itself. A user's own project of that name is not changed.
 func TestServeDemo(t *testing.T) {
 	p := launch(t, t.TempDir(), "--demo")
 	for name := ""; name != "Demo"; {

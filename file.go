@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile gives a file the content that fill writes. The file is written and synced under another name in the same
-// folder, readable to its owner alone, and gets its name last; where anything fails, the old file stays as it was.
+// replaceFile replaces the content of a file with what fill writes. It writes and syncs a temporary file in the same
+// folder, readable only by its owner, and then renames it. If anything fails, the old file is unchanged.
 func replaceFile(name string, fill func(f *os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // with mode 0600
 	if err != nil {
@@ -25,7 +25,7 @@ func replaceFile(name string, fill func(f *os.File) error) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// syncFolder makes the names in a folder durable.
+// syncFolder makes changes to the names in a folder durable.
 func syncFolder(name string) error {
 	folder, err := os.Open(name)
 	if err != nil {

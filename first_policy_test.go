@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestFirstPolicy does what docs/FIRST_POLICY.md tells its reader to do. The SDK comes from a module proxy that has
+// TestFirstPolicy follows the instructions of docs/FIRST_POLICY.md. The SDK comes from a module proxy that has
 // nothing else.
 func TestFirstPolicy(t *testing.T) {
 	follow(t, "docs/FIRST_POLICY.md", proxy(t)...)
 }
 
-// The page's program is the example that is built and tested beside the SDK.
+// The page's program is the example that is built and tested with the SDK.
 func TestFirstPolicyIsTheExample(t *testing.T) {
 	example, err := os.ReadFile("sdk/policy/go/examples/keep-by-tag/main.go")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestFirstPolicyIsTheExample(t *testing.T) {
 	t.Error("docs/FIRST_POLICY.md does not show sdk/policy/go/examples/keep-by-tag/main.go")
 }
 
-// What ships with Mneme passes the tests of its own manifest when a tenant uploads it.
+// The policies that come with Mneme pass the tests in their manifests when a tenant uploads them.
 func TestShippedPoliciesPassTheirSelfTests(t *testing.T) {
 	p := launch(t, filepath.Join(t.TempDir(), "data"))
 	var modules []string

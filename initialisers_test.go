@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestInitialisersAreUsed checks that the initialiser of an if or switch statement assigns something that the condition
-// uses. Anything else is a statement of its own, on a line of its own.
+// TestInitialisersAreUsed checks that the initialiser of an if or switch statement assigns a variable that the
+// condition uses. Otherwise it should be a separate statement.
 func TestInitialisersAreUsed(t *testing.T) {
 	listed, err := exec.Command("git", "ls-files", "*.go").Output()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestInitialisersAreUsed(t *testing.T) {
 	}
 }
 
-// initialiser returns what a statement begins with, and the expressions that make up its condition.
+// initialiser returns the initialiser of a statement, and the expressions of its condition.
 func initialiser(n ast.Node) (init ast.Stmt, conditions []ast.Node) {
 	switch n := n.(type) {
 	case *ast.IfStmt:

@@ -17,7 +17,8 @@ var (
 	named   = regexp.MustCompile(`docs/[A-Z_]+\.md`)
 )
 
-// TestLinks finds the file and the heading of every link in every document, and every document that any file names.
+// TestLinks checks that the file and the heading of every link in every document exist, and every document that any
+// file names.
 func TestLinks(t *testing.T) {
 	listed, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
@@ -63,7 +64,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// prose is a document without its blocks of code and what is written as code in its lines.
+// prose returns a document without its code blocks and inline code.
 func prose(text string) string {
 	var out strings.Builder
 	inside := false
@@ -77,7 +78,7 @@ func prose(text string) string {
 	return out.String()
 }
 
-// headings are the anchors that GitHub gives a document's headings.
+// headings returns the anchors that GitHub gives to a document's headings.
 func headings(text string) map[string]bool {
 	anchors := map[string]bool{}
 	inside := false

@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// logging is what the operator says about the log.
+// logging configures the log.
 type logging struct {
 	Level slog.Level
 	JSON  bool
-	// Sample is the share of successful requests that the access log shows, from 0 to 1.
+	// Sample is the share of successful requests in the access log, from 0 to 1.
 	Sample float64
 }
 
-// rawLogging is logging as the operator wrote it.
+// rawLogging is the configuration of the log as the operator wrote it.
 type rawLogging struct{ level, format, sample string }
 
-// levels are the names of --log-level.
+// levels maps the values of --log-level.
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
@@ -48,7 +48,8 @@ func (l logging) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// announce writes a message that programs wait for: whatever the level is, and in the text format as it stands.
+// announce writes a message that other programs wait for. It ignores the log level, and the text format is the plain
+// message.
 func (l logging) announce(w io.Writer, message string) {
 	if !l.JSON {
 		fmt.Fprintln(w, message)

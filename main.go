@@ -18,7 +18,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks the program to stop. It also ends the notification, so that a second signal kills.
+	// The first signal asks the program to stop. It also ends the notification, so that a second signal kills the
+	// program.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 	if code, ok := errors.AsType[exitCode](err); ok {
@@ -33,7 +34,7 @@ func main() {
 // lookup finds an environment variable, as os.LookupEnv does.
 type lookup func(name string) (value string, ok bool)
 
-// command is one word that mneme understands. Help lists those with a summary.
+// command is a subcommand of mneme. Help lists those with a summary.
 type command struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error
@@ -55,7 +56,7 @@ func commands() []command {
 	}
 }
 
-// run is the whole program, which tests call in place of main. It returns when the command is done, or soon after ctx
+// run is the whole program; tests call it in place of main. It returns when the command is done, or soon after ctx
 // ends.
 func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 		if err := c.run(ctx, args[1:], env, stdout, stderr); !errors.Is(err, flag.ErrHelp) {
 			return err
 		}
-		return nil // the help was asked for, and has been printed
+		return nil // help was requested and has been printed
 	}
 	if args[0] == "-h" || args[0] == "--help" {
 		printHelp(stdout)
@@ -78,12 +79,12 @@ func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Write
 	return fmt.Errorf("unknown command %q; `mneme help` lists them", args[0])
 }
 
-// exitCode ends the program with that code; the command has printed all there is to say.
+// exitCode ends the program with that code. The command has already printed everything.
 type exitCode int
 
 func (c exitCode) Error() string { return "" }
 
-// help prints the list of commands, or what a command's own -h prints.
+// help prints the list of commands, or the help of one command.
 func help(ctx context.Context, args []string, env lookup, stdout, _ io.Writer) error {
 	if len(args) > 0 && args[0] != "help" {
 		return run(ctx, []string{args[0], "-h"}, env, stdout, stdout)
@@ -106,7 +107,7 @@ func printVersion(_ context.Context, _ []string, _ lookup, stdout, _ io.Writer) 
 	return err
 }
 
-// version is what the toolchain stamped into the binary: a tag, a pseudo-version, or (devel).
+// version returns the version that the toolchain stored in the binary: a tag, a pseudo-version, or (devel).
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestMap compares the picture of docs/ARCHITECTURE.md with what the wings of the engine import, and the table there with
-// the packages. An arrow that follows from two others is left out.
+// TestMap compares the diagram in docs/ARCHITECTURE.md with the imports of the engine's groups of packages, and the
+// table there with the packages. The diagram omits arrows that follow from others.
 func TestMap(t *testing.T) {
 	imports, packages := engineImports(t)
 	var names []string
@@ -52,7 +52,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// engineImports returns which wing of the engine imports which others, and the paths of all its packages below engine.
+// engineImports returns the imports between the groups of the engine's packages, and the paths of all its packages
+// relative to engine.
 func engineImports(t *testing.T) (imports map[string][]string, packages []string) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./engine/...").Output()
@@ -80,8 +81,8 @@ func engineImports(t *testing.T) (imports map[string][]string, packages []string
 	}
 }
 
-// reaches tells whether a wing imports another, directly or through others. message and ground import each other, so
-// their arrows are not followed.
+// reaches reports whether a group imports another, directly or through others. It does not follow the imports between
+// message and ground, because these import each other.
 func reaches(imports map[string][]string, from, to string) bool {
 	return slices.ContainsFunc(imports[from], func(next string) bool {
 		return next == to || next != "ground" && next != "message" && reaches(imports, next, to)

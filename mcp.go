@@ -19,11 +19,11 @@ import (
 
 // mcpConfig is the configuration of `mneme mcp`.
 type mcpConfig struct {
-	// Data is the folder to open where Server is empty.
+	// Data is the folder to open if Server is empty.
 	Data string
-	// Server is the URL of a running server, Key the key to ask it with.
+	// Server is the URL of a running server, and Key the key to use.
 	Server, Key string
-	// Project is the project whose memories the tools reach. Session is the model's own session; it may be empty.
+	// Project is the project whose memories the tools can use. Session is the model's own session; it may be empty.
 	Project, Session string
 }
 
@@ -36,7 +36,7 @@ func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, erro
 		{"project", "MNEME_PROJECT", "", &c.Project, "`PROJECT` whose memories the tools reach"},
 		{"session", "MNEME_SESSION", "", &c.Session,
 			"`SESSION` that daily and conversation memories are noted to be from"},
-		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: everybody on the machine can read a command line
+		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: any user of the machine can read a command line
 	}, args, env, stderr)
 	if err == nil && c.Server != "" && c.Key == "" {
 		err = errors.New("--server needs a key of the role agent in the environment variable MNEME_KEY")
@@ -44,8 +44,8 @@ func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, erro
 	return c, err
 }
 
-// serveMCP speaks the Model Context Protocol on stdin and stdout until stdin or ctx ends. Stdout is the protocol's
-// alone.
+// serveMCP speaks the Model Context Protocol on stdin and stdout until stdin or ctx ends. Nothing else may write to
+// stdout.
 func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	c, err := readMCPConfig(args, env, stderr)
 	if err != nil {
@@ -67,7 +67,7 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		return run(tools, call)
 	}
 	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ store.Store, _ string) error {
-		// Whoever can read the folder could do anything, but the tools need no more than the role agent.
+		// Anyone who can read the folder could do anything, but the tools only need the role agent.
 		caller := ident.Caller{Tenant: ident.DefaultTenant, Role: ident.RoleAgent, KeyID: "mcp"}
 		if _, err := e.Projects.Get(ctx, caller, c.Project); err != nil {
 			return err
@@ -83,7 +83,7 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	return err
 }
 
-// unclosed is a writer that others close.
+// unclosed is a writer whose Close does nothing, because another owner closes it.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

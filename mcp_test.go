@@ -35,7 +35,7 @@ func TestMCPConfig(t *testing.T) {
 	}
 }
 
-// docs/MCP.md names the flags and variables that there are, and its configurations are JSON whose arguments are taken.
+// docs/MCP.md names existing flags and variables, and its configurations are JSON with valid arguments.
 func TestMCPDocument(t *testing.T) {
 	raw, err := os.ReadFile("docs/MCP.md")
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// garbage is how much garbage may gather before it is collected, in percent of what is in use. Most of that are the
-// store's tables in memory, which the collector need not look through, so that collecting often costs little.
+// garbage is the amount of garbage that triggers a collection, in percent of the live heap. Most of the live heap is
+// the store's memtables, which the collector does not need to scan, so frequent collections cost little.
 const garbage = 25
 
-// limitMemory gives Go a soft limit of nine tenths of the memory that the process may use, so that the garbage
-// collector works harder before the system ends the process. The rest is for what Go does not count: memory
-// maps of the database, machine code, and the child that compiles policies. GOMEMLIMIT and GOGC, which Go reads itself,
-// win.
+// limitMemory sets Go's soft memory limit to nine tenths of the memory that the process may use, so that the garbage
+// collector works harder before the system ends the process. The rest is for what Go does not count: memory maps of
+// the database, machine code, and the child process that compiles policies. GOMEMLIMIT and GOGC, which Go reads
+// itself, take precedence.
 func limitMemory(env lookup, system fs.FS, log *slog.Logger) {
 	if said, _ := env("GOGC"); said == "" {
 		debug.SetGCPercent(garbage)
@@ -33,8 +33,9 @@ func limitMemory(env lookup, system fs.FS, log *slog.Logger) {
 	}
 }
 
-// memoryOf is how many bytes the process may use, and what says so: the tightest of its control groups, else the
-// machine. 0: unknown, which is every system but Linux.
+// memoryOf returns the number of bytes that the process may use and the source of that number: the tightest limit of
+// its control groups, or else the machine's memory. It returns 0 if unknown, which is the case on all systems but
+// Linux.
 func memoryOf(system fs.FS) (most int64, from string) {
 	most = math.MaxInt64
 	note := func(bytes int64, of string) {
@@ -48,8 +49,8 @@ func memoryOf(system fs.FS) (most int64, from string) {
 			note(kib<<10, "machine")
 		}
 	}
-	// A line is NUMBER:CONTROLLERS:PATH; version 2 has no controllers. In a container the path may be the host's, while
-	// the limit stands at the root of what is mounted, so all folders up to the root are looked at.
+	// A line is NUMBER:CONTROLLERS:PATH; version 2 has no controllers. In a container the path may be the host's
+	// while the limit is at the root of the mount, so all folders up to the root are read.
 	for _, line := range linesOf(system, "proc/self/cgroup") {
 		parts := strings.SplitN(line, ":", 3)
 		if len(parts) != 3 {
@@ -64,7 +65,7 @@ func memoryOf(system fs.FS) (most int64, from string) {
 		}
 		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
 			for _, line := range linesOf(system, path.Join(root, at, file)) {
-				bytes, _ := strconv.ParseInt(line, 10, 64) // "max" is no limit
+				bytes, _ := strconv.ParseInt(line, 10, 64) // "max" means no limit
 				note(bytes, "cgroup")
 			}
 			if at == "/" {
@@ -78,7 +79,7 @@ func memoryOf(system fs.FS) (most int64, from string) {
 	return most, from
 }
 
-// linesOf reads a small file; one that cannot be read has no lines.
+// linesOf returns the lines of a small file, or none if it cannot be read.
 func linesOf(system fs.FS, name string) (lines []string) {
 	f, err := system.Open(name)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// released is the version under which proxy offers the working tree.
+// released is the version of the working tree in proxy.
 const released = "v0.0.1"
 
-// proxy makes a folder that is a module proxy with one module, the working tree. It answers the environment in which
-// the go command finds that module there and keeps what it downloads in a cache of its own. Modules of others come
-// from the sources that are named, in their order.
+// proxy creates a folder that is a module proxy with one module, the working tree. It returns the environment in
+// which the go command finds that module there and uses a separate module cache. Other modules come from sources, in
+// this order.
 func proxy(t *testing.T, sources ...string) []string {
 	t.Helper()
 	listed, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
@@ -28,7 +28,7 @@ func proxy(t *testing.T, sources ...string) []string {
 	}
 	var files []zip.File
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
-		if _, err := os.Lstat(path); err == nil { // a file that was removed stays listed until the removal is committed
+		if _, err := os.Lstat(path); err == nil { // a removed file is listed until the removal is committed
 			files = append(files, file(path))
 		}
 	}
@@ -71,7 +71,7 @@ func (f file) Path() string                 { return string(f) }
 func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(string(f)) }
 func (f file) Open() (io.ReadCloser, error) { return os.Open(string(f)) }
 
-// execute runs a program in a folder and answers what it printed.
+// execute runs a program in a folder and returns its output.
 func execute(t *testing.T, folder string, environment []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -83,7 +83,7 @@ func execute(t *testing.T, folder string, environment []string, name string, arg
 	return string(out)
 }
 
-// `go install` refuses a module with a replacement, so this fails when one comes into go.mod.
+// `go install` refuses a module with a replacement, so this test fails if go.mod gets one.
 func TestInstallFromProxy(t *testing.T) {
 	downloaded := filepath.Join(strings.TrimSpace(execute(t, ".", nil, "go", "env", "GOMODCACHE")), "cache", "download")
 	folder := t.TempDir()
@@ -95,7 +95,7 @@ func TestInstallFromProxy(t *testing.T) {
 	}
 }
 
-// A policy that lies in a checkout's neighbourhood builds without any network: the SDK needs nothing but Go.
+// A policy next to a checkout builds without a network: the SDK needs nothing but Go.
 func TestPolicyBesideCheckout(t *testing.T) {
 	checkout, err := os.Getwd()
 	if err != nil {

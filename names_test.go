@@ -20,14 +20,14 @@ var (
 	declared    = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const |\t)([A-Za-z]\w*)`)
 )
 
-// TestNames finds what documents name: files and folders, tests, what packages declare, and the packages and tests of
-// commands that run tests. The changelog is left out, because it tells of what is no longer there.
+// TestNames checks that what documents name exists: files and folders, tests, declarations of packages, and the
+// packages and tests in commands that run tests. It skips the changelog, which also names what was removed.
 func TestNames(t *testing.T) {
 	listed, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.go", "*.md").Output()
 	if err != nil {
 		t.Skip("the documents are those that git knows, and this is no checkout:", err)
 	}
-	names := map[string]map[string]bool{} // that a folder's Go files declare
+	names := map[string]map[string]bool{} // the names that a folder's Go files declare
 	var pages []string
 	for file := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
 		text, err := os.ReadFile(file)
@@ -88,7 +88,7 @@ func TestNames(t *testing.T) {
 			}
 			seen++
 		}
-		// In a table, Markdown wants a backslash before each bar that separates no columns.
+		// In a table, Markdown requires a backslash before a bar that is not a column separator.
 		commands := strings.ReplaceAll(string(text), `\|`, "|")
 		for _, command := range testCommand.FindAllString(commands, -1) {
 			for _, missing := range missingTests(command, names) {
@@ -102,7 +102,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// missingTests are the packages and the tests that a command names and that are not there.
+// missingTests returns the packages and tests in a command that do not exist.
 func missingTests(command string, names map[string]map[string]bool) (missing []string) {
 	words := strings.Fields(command)
 	var packages, patterns []string

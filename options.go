@@ -13,17 +13,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// option is one value that an operator can give: by a flag, by an environment variable or by a key of the file. An
-// empty name means that it cannot be given in that way. Every command reads its options in this form.
+// option is a value that an operator can set: by a flag, an environment variable or a key of the file. An empty name
+// means that it cannot be set that way. Every command declares its options in this form.
 type option struct {
 	flag, env, key string
 	value          *string
 	usage          string
 }
 
-// readOptions sets the options that the command line of a command gives, then those that the environment gives, and
-// returns which values it set. flags has the command's name and may have more flags. The error is flag.ErrHelp where
-// help was asked for and has been printed to stderr.
+// readOptions sets the options from a command's command line, then those from the environment, and returns which
+// values were set. flags has the command's name and may have more flags. The error is flag.ErrHelp if help was
+// requested; it has been printed to stderr.
 func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
 	said map[*string]bool, err error,
 ) {
@@ -38,7 +38,7 @@ func readOptions(flags *flag.FlagSet, options []option, args []string, env looku
 	return said, nil
 }
 
-// truth is an option whose default is true or false. As a flag it may stand without a value, which means true.
+// truth is a boolean option with its default. As a flag without a value it means true.
 type truth string
 
 func isTruth(text string) bool { return text == "true" || text == "false" }
@@ -54,11 +54,11 @@ func (t *truth) Set(text string) error {
 	return nil
 }
 
-// parseFlags sets the options that the command line gives and returns which values it set.
+// parseFlags sets the options from the command line and returns which values were set.
 func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
 	said map[*string]bool, err error,
 ) {
-	flags.SetOutput(io.Discard) // main prints a bad flag, in one line
+	flags.SetOutput(io.Discard) // main prints a bad flag on one line
 	for _, o := range options {
 		if o.flag != "" {
 			usage := o.usage
@@ -95,7 +95,7 @@ func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.
 	return said, nil
 }
 
-// printVariables lists the options that have no flag.
+// printVariables lists the options without a flag.
 func printVariables(w io.Writer, options []option) {
 	title := "\nIn the environment, or in the file in lower case:\n"
 	for _, o := range options {
@@ -106,7 +106,7 @@ func printVariables(w io.Writer, options []option) {
 	}
 }
 
-// readFile sets the options that the YAML file gives and that said does not have. It refuses unknown keys by name.
+// readFile sets the options from the YAML file, except those in said. It refuses unknown keys by name.
 func readFile(name string, options []option, said map[*string]bool) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// block is a fenced block of a document: a file where its info string names one, else what its language says.
+// block is a fenced block of a document: a file if its info string names one, otherwise what its language says.
 type block struct {
 	language, file, text string
 	line                 int
@@ -42,8 +42,8 @@ func readBlocks(t *testing.T, name string) []block {
 	return blocks
 }
 
-// follow does what a page tells its reader to do, in one shell and against a real server: files are written, commands
-// are run, and an answer that the page shows is the one that the command before it gave.
+// follow follows the instructions of a page, in one shell and with a real server: it writes files, runs commands, and
+// compares each response on the page with that of the preceding command.
 func follow(t *testing.T, page string, environment ...string) {
 	t.Helper()
 	const separator = "\x1e"
@@ -64,7 +64,7 @@ func follow(t *testing.T, page string, environment ...string) {
 	if commands < 2 || answers < 1 {
 		t.Fatalf("the page has %d commands and %d answers", commands, answers)
 	}
-	// Older versions of Node run no TypeScript; the pages' programs are JavaScript too.
+	// Older versions of Node do not run TypeScript; the pages' programs are also valid JavaScript.
 	script = strings.ReplaceAll(script, ".ts", ".mjs")
 	checkout, err := os.Getwd()
 	if err != nil {
@@ -102,7 +102,7 @@ func follow(t *testing.T, page string, environment ...string) {
 	}
 }
 
-// check holds an answer that the page shows as JSON against the one that a command gave.
+// check compares a JSON response on the page with that of a command.
 func (b block) check(t *testing.T, answer string) {
 	t.Helper()
 	var want, got any
@@ -117,7 +117,7 @@ func (b block) check(t *testing.T, answer string) {
 	}
 }
 
-// differs says where got lacks something of want, "" for nowhere: objects may have more fields, "…" is anything.
+// differs returns where got lacks something of want, or "": objects may have more fields, "…" matches anything.
 func differs(want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

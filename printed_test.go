@@ -11,8 +11,7 @@ import (
 
 var write = flag.Bool("write", false, "write what pages print of the code, instead of comparing it")
 
-// holdPrinted holds the part of a page that is printed from the code against what the code prints now. The part stands
-// between two comments.
+// holdPrinted compares the printed part of a page, which is between two comments, with what the code prints now.
 func holdPrinted(t *testing.T, page, want string) {
 	t.Helper()
 	const begin, end = "a test fails where it differs. -->\n", "<!-- end -->\n"

@@ -26,11 +26,11 @@ type program struct {
 	data   string
 	key    string // the admin key of tenant default
 	stdout string // until it listened
-	before string // what it logged until then
+	before string // its log until then
 	stop   func() error
 }
 
-// launch runs `mneme serve` on a free port and waits until it takes requests; the test's end stops it.
+// launch runs `mneme serve` on a free port, waits until it accepts requests, and stops it at the end of the test.
 func launch(t testing.TB, data string, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +57,7 @@ func launch(t testing.TB, data string, args ...string) *program {
 			p := &program{t: t, url: url, data: data, stdout: stdout.String(), before: before.String(), stop: stop}
 			go func() { _, _ = io.Copy(io.Discard, lines) }()
 			key, err := os.ReadFile(filepath.Join(data, "admin.key"))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // of servers on one database only one has it
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // of several servers on one database, only one has the file
 				t.Fatal(err)
 			}
 			p.key = strings.TrimSpace(string(key))
@@ -69,14 +69,14 @@ func launch(t testing.TB, data string, args ...string) *program {
 
 func noEnvironment(string) (string, bool) { return "", false }
 
-// answer is a response, read to its end.
+// answer is a response, read completely.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// json decodes the answer's body.
+// json decodes the response body.
 func (a answer) json(t testing.TB) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -86,7 +86,7 @@ func (a answer) json(t testing.TB) map[string]any {
 	return v
 }
 
-// text is a field of the answer's body.
+// text returns a text field of the response body.
 func (a answer) text(t testing.TB, field string) string {
 	t.Helper()
 	s, ok := a.json(t)[field].(string)

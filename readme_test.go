@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestReadme follows the README: its curls, and its programs against a provider that says what it was asked before.
+// TestReadme follows the README: its curl commands, and its programs with a provider that returns the request.
 func TestReadme(t *testing.T) {
 	for _, runtime := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(runtime); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 )
 
-// repairData deals with what was found damaged in the files of a data folder that no server has open, so that the
-// server stores again. What was set aside stays.
+// repairData repairs the damage that was found in the files of a data folder, so that the server can store again. No
+// server may have the folder open. Files that were set aside are kept.
 func repairData(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
 	data := defaultData
 	_, err = readOptions(flag.NewFlagSet("repair", flag.ContinueOnError), []option{
@@ -57,7 +57,7 @@ func repairData(ctx context.Context, args []string, env lookup, stdout, stderr i
 	return nil
 }
 
-// checkFolder refuses a folder that holds no store, because opening would make one.
+// checkFolder refuses a folder without a store, because opening it would create one.
 func checkFolder(data string) error {
 	if !badgerstore.Exists(data) {
 		return fmt.Errorf("%s: %w", data, badgerstore.ErrNoStore)

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// The collector runs when the heap has doubled, and the heap holds the store's memory tables, which are made large and
-// fill slowly. So what a burst of requests has left behind would stay with the process until the next burst.
+// The collector runs when the heap has doubled, and the heap contains the store's memtables, which are allocated
+// large and fill slowly. Without giveBack, the garbage of a burst of requests would remain until the next burst.
 
-// restInterval is how often giveBack looks whether the server is at rest: it is where less than restBytes were allocated
-// since.
+// restInterval is the interval at which giveBack checks whether the server is idle. The server is idle if less than
+// restBytes were allocated in the interval.
 const (
 	restInterval = 5 * time.Second
 	restBytes    = 16 << 20
 )
 
-// settled is the number of intervals after which all that waits for further requests is gone: instances of policies wait
-// for ten seconds.
+// settled is the number of idle intervals after which all caches for further requests are gone: policy instances are
+// kept for ten seconds.
 const settled = 4
 
-// giveBack returns memory to the system when the server has come to rest, and once more when it has settled. A busy
-// server is left alone, and so is one that goes on resting. It returns when ctx ends.
+// giveBack returns memory to the system when the server becomes idle, and once more when it has settled. It does
+// nothing while the server is busy or remains idle. It returns when ctx ends.
 func giveBack(ctx context.Context) {
 	ticker := time.NewTicker(restInterval)
 	defer ticker.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 )
 
-// restore makes a data folder from a backup, completely or not at all, or fills an empty shared database.
+// restore creates a data folder from a backup, completely or not at all, or fills an empty shared database.
 func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	in, data, url := "", "", ""
 	_, err := readOptions(flag.NewFlagSet("restore", flag.ContinueOnError), []option{
@@ -58,7 +58,7 @@ func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 	return nil
 }
 
-// restoreFolder fills a folder beside the one that is asked for, and renames it once it is complete.
+// restoreFolder fills a temporary folder next to the target and renames it when it is complete.
 func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup.Summary, err error) {
 	if err := checkEmpty(data); err != nil {
 		return sum, err
@@ -93,8 +93,8 @@ func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup
 	return sum, syncFolder(parent)
 }
 
-// restoreShared fills an empty database. After an error the database may hold a part of the backup; the operator drops
-// it then, because a database that is not empty is refused.
+// restoreShared fills an empty database. After an error the database may contain part of the backup. The operator
+// must then drop it, because a database that is not empty is refused.
 func restoreShared(ctx context.Context, file io.Reader, url string) (sum backup.Summary, err error) {
 	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
 	if err != nil {
@@ -112,7 +112,7 @@ func restoreShared(ctx context.Context, file io.Reader, url string) (sum backup.
 	return sum, err
 }
 
-// checkEmpty refuses a folder with anything in it.
+// checkEmpty refuses a folder that is not empty.
 func checkEmpty(data string) error {
 	entries, err := os.ReadDir(data)
 	switch {

@@ -13,14 +13,14 @@ import (
 
 const modulePath = "github.com/seed-0906e6bc/mneme"
 
-// importer is what `go list -json` says of a package.
+// importer is a package in the output of `go list -json`.
 type importer struct {
 	ImportPath string
 	Standard   bool
 	Imports    []string
 }
 
-// libraries names the packages that may import a library. The subpackages of each may import it too.
+// libraries maps libraries to the packages that may import them. Subpackages may import them, too.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":           "server",
 	"github.com/google/jsonschema-go":    "server", // describes Go types for openapi.json
@@ -39,7 +39,8 @@ var libraries = map[string]string{
 	"golang.org/x/text":                  "engine/memory/snowball",
 }
 
-// wings says which wings a wing may import. Within a wing, packages import each other freely; Go refuses circles.
+// wings lists the groups of packages that each group may import. Within a group, packages may import each other; Go
+// refuses cycles.
 var wings = map[string][]string{
 	"":       {"engine", "board", "gateway", "insight", "memory", "message", "session", "tenant", "window", "ground", "store", "openai", "hostapi", "policies", "server", "web", "demo"},
 	"server": {"engine", "board", "gateway", "insight", "memory", "message", "session", "tenant", "window", "ground", "store"},
@@ -67,13 +68,13 @@ var wings = map[string][]string{
 	"scripts":    {"testdata", "message"},
 }
 
-// ground lists the packages below all wings of the engine, each above those that it imports.
+// ground lists the packages below all others of the engine, each before those that it imports.
 var ground = []string{"transfer", "verify", "jobs", "records", "ident", "fault", "admission", "lru", "plan"}
 
-// maxEngineNames bounds the folders of the engine, so that a reader can keep them in mind.
+// maxEngineNames is the maximum number of folders in engine, so that a reader can remember them.
 const maxEngineNames = 20
 
-// TestEngineNames checks that the engine has few folders, and that each belongs to a wing.
+// TestEngineNames checks that the engine has few folders, and that each belongs to a group.
 func TestEngineNames(t *testing.T) {
 	entries, err := os.ReadDir("engine")
 	if err != nil {
@@ -94,7 +95,7 @@ func TestEngineNames(t *testing.T) {
 	}
 }
 
-// TestImports checks every import against wings and libraries, and that each wing is there.
+// TestImports checks every import against wings and libraries, and that each group exists.
 func TestImports(t *testing.T) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", "./...")
 	out, err := cmd.Output()
@@ -128,7 +129,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// wingOf is the wing of a package: the first folder of its path, below engine the second.
+// wingOf returns the group of a package: the first element of its path, or the second below engine.
 func wingOf(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, modulePath), "/")
 	first, rest, _ := strings.Cut(path, "/")
@@ -142,7 +143,7 @@ func wingOf(path string) string {
 	return name
 }
 
-// forbidden says why a package may not import another, or nothing.
+// forbidden returns the reason why a package may not import another, or "".
 func forbidden(from, imported string) string {
 	wing := wingOf(from)
 	if strings.HasPrefix(imported, modulePath+"/") {

@@ -32,7 +32,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/web"
 )
 
-// backgroundTick is how often the engine looks for background work that has come due.
+// backgroundTick is the interval at which the engine looks for due background work.
 const backgroundTick = time.Minute
 
 // serve runs the server until ctx ends.
@@ -44,10 +44,10 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	log := c.Log.logger(stderr)
 	limitMemory(env, os.DirFS("/"), log)
 	go giveBack(ctx)
-	// Listen first: an address in use is found at once, and opening a database can take long.
+	// Listen first, to detect an address in use at once; opening a database can take long.
 	ln, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return err // it names the address
+		return err // the error contains the address
 	}
 	defer ln.Close()
 	if c.DebugListen != "" {
@@ -80,7 +80,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 			}
 			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey, link)
 		}
-		// Connections queue at the listener already, so that requests from here on are answered.
+		// Connections already queue at the listener, so requests from here on are served.
 		c.Log.announce(stderr, "listening on "+url)
 		if c.Demo {
 			filling, stop := context.WithCancel(ctx)
@@ -94,10 +94,10 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	})
 }
 
-// addProcessor lets Go run one thread more than the machine has processors, until restore is called. Go looks for
-// requests that have arrived when a thread has nothing to do, else every ten milliseconds. Where work keeps as many
-// threads busy as there are processors, the one more has nothing to do, and the system lets it run as soon as a request
-// arrives. What is bounded by the number of processors is made before. GOMAXPROCS, which Go reads itself, wins.
+// addProcessor lets Go run one thread more than the machine has processors, until restore is called. Go checks for
+// arrived requests when a thread is idle, or else every ten milliseconds. If work keeps one thread per processor
+// busy, the extra thread is idle, and the system runs it as soon as a request arrives. Limits that depend on the
+// number of processors are computed before. GOMAXPROCS, which Go reads itself, takes precedence.
 func addProcessor(env lookup) (restore func()) {
 	if said, _ := env("GOMAXPROCS"); said != "" {
 		return func() {}
@@ -107,7 +107,8 @@ func addProcessor(env lookup) (restore func()) {
 	return func() { runtime.GOMAXPROCS(processors) }
 }
 
-// withEngine opens everything below the edge, runs serve with it and its background work, and closes all in order.
+// withEngine opens everything below the HTTP server, calls serve with it while background work runs, and closes all
+// in reverse order.
 func withEngine(
 	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, s store.Store, firstKey string) error,
 ) (err error) {
@@ -133,7 +134,7 @@ func withEngine(
 	if err != nil {
 		return fmt.Errorf("starting the sandbox: %w", err)
 	}
-	// Requests in flight may outlive ctx, so the sandbox must, too.
+	// Running requests may outlive ctx, so the sandbox must, too.
 	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
 
 	summariser, err := newSummariser(c.Summaries)
@@ -175,8 +176,8 @@ func withEngine(
 	return serve(e, sealed, firstKey)
 }
 
-// pausing lets requests give up their places while they wait for the store. The disk answers soon; what waits for a
-// database over the network is bounded by its pool of connections.
+// pausing lets requests give up their places while they wait for the store. A disk responds soon; for a database over
+// the network, the connection pool limits the waiting requests.
 func pausing(db store.Store, shared bool) store.Store {
 	if shared {
 		return store.Pausing(db, true, admission.Pause)
@@ -184,7 +185,7 @@ func pausing(db store.Store, shared bool) store.Store {
 	return store.Pausing(db, false, admission.Depart)
 }
 
-// newSummariser is a nil interface where the operator named no provider; the engine then makes no summaries.
+// newSummariser returns a nil interface if the operator named no provider. The engine then makes no summaries.
 func newSummariser(p providerConfig) (summary.Summariser, error) {
 	if !p.given() {
 		return nil, nil
@@ -196,7 +197,7 @@ func newSummariser(p providerConfig) (summary.Summariser, error) {
 	return s, nil
 }
 
-// newEmbedder is a nil interface where the operator named no provider; recall then goes by words alone.
+// newEmbedder returns a nil interface if the operator named no provider. Recall then only uses words.
 func newEmbedder(p providerConfig) (recall.Embedder, error) {
 	if !p.given() {
 		return nil, nil
@@ -208,8 +209,8 @@ func newEmbedder(p providerConfig) (recall.Embedder, error) {
 	return e, nil
 }
 
-// openStore opens the shared database that the configuration names, else the embedded one. It makes the data folder in
-// both cases, because compiled policies and the admin key are kept there.
+// openStore opens the shared database in the configuration, or else the embedded one. It always creates the data
+// folder, because compiled policies and the admin key are kept there.
 func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, error) {
 	if c.Store != "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -228,7 +229,7 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 	return db, nil
 }
 
-// builtIns are the policies that come with Mneme. They are modules like those that tenants upload.
+// builtIns returns the policies that come with Mneme. They are modules like those that tenants upload.
 func builtIns() []policy.BuiltIn {
 	var out []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
@@ -237,7 +238,7 @@ func builtIns() []policy.BuiltIn {
 	return out
 }
 
-// ticks sends until ctx ends.
+// ticks returns a channel that receives a value every backgroundTick until ctx ends.
 func ticks(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
@@ -259,7 +260,7 @@ func ticks(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// greet tells a person who started Mneme for the first time what to do next.
+// greet tells a user who started Mneme for the first time what to do next.
 func greet(w io.Writer, addr net.Addr, file, key, link string) {
 	host, port, _ := net.SplitHostPort(addr.String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

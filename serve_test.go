@@ -25,7 +25,7 @@ func TestFirstStartTellsHowToGoOn(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("admin.key: %v, %v", info, err)
 	}
-	// The curls that are printed must work as they are.
+	// The printed curl commands must work as they are.
 	curl := regexp.MustCompile(
 		`curl -s (\S+) -H 'Authorization: Bearer (\S+)' -H 'Content-Type: application/json' [\\\s]*-d '(.*)'`)
 	curls := curl.FindAllStringSubmatch(p.stdout, -1)
@@ -60,8 +60,8 @@ func TestLaterStartsKeepWhatIsThere(t *testing.T) {
 	}
 }
 
-// A first start that was cut off between making the tenant and keeping its key leaves admin.key empty: the next start
-// makes a key. An operator who took the file away is not given it again.
+// If a first start is interrupted between creating the tenant and saving its key, admin.key is empty, and the next
+// start makes a key. If the operator removes the file, it is not created again.
 func TestAdminKeyIsNeverLostNorForced(t *testing.T) {
 	data := t.TempDir()
 	name := filepath.Join(data, "admin.key")
@@ -155,7 +155,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The log is as the operator asked for it, and profiles are served on an address of their own.
+// The log follows the operator's options, and profiles are served on a separate address.
 func TestLogAndProfiles(t *testing.T) {
 	p := launch(t, t.TempDir(), "--log-format", "json", "--log-level", "info", "--debug-listen", "0")
 	var debug string

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
-// TestServersStartTogether starts three servers over one empty database at once: one makes tenant default and keeps
-// its key, all serve the same sessions, and a session's turns are numbered by all of them together.
+// TestServersStartTogether starts three servers on one empty database at once: one creates tenant default and saves
+// its key, all serve the same sessions, and together they number the turns of a session.
 func TestServersStartTogether(t *testing.T) {
 	var postgres pgtest.Shared
 	url := postgres.Database(t)
@@ -66,7 +66,7 @@ func TestServersStartTogether(t *testing.T) {
 	}
 }
 
-// A start with a store that refuses it says so at once, without the password.
+// A start fails at once, and without showing the password, if the store refuses it.
 func TestStartWithoutTheDatabase(t *testing.T) {
 	var postgres pgtest.Shared
 	url := postgres.Cluster(t).URL("none") + "&password=hunter2"

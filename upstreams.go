@@ -9,20 +9,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// publicHosts are the providers that the proxy may call where the operator names none.
+// publicHosts lists the providers that the proxy may call by default.
 const publicHosts = "api.openai.com,api.anthropic.com"
 
-// noHosts switches the proxy off.
+// noHosts disables the proxy.
 const noHosts = "none"
 
-// upstreams is what the operator says of the providers that the proxy calls, as texts.
+// upstreams is the configuration of the proxy's providers, as texts.
 type upstreams struct {
 	Hosts             string
 	SealKey           string
 	OpenAI, Anthropic providerConfig
 }
 
-// operator reads it. Errors name the option and never hold a key.
+// operator parses the configuration. Errors name the option and never contain a key.
 func (u upstreams) operator() (out provider.Operator, err error) {
 	switch u.Hosts {
 	case noHosts:
@@ -39,7 +39,7 @@ func (u upstreams) operator() (out provider.Operator, err error) {
 					host)
 			case strings.HasPrefix(host, "*."):
 				out.Allowed.Hosts = append(out.Allowed.Hosts, host)
-			default: // whoever names a single host knows where it is
+			default: // if the operator names a single host, it is clear where the key goes
 				out.Allowed.Private = append(out.Allowed.Private, host)
 			}
 		}
@@ -66,7 +66,7 @@ func (u upstreams) operator() (out provider.Operator, err error) {
 			return out, fmt.Errorf("%s: %s", of.urlName, wrong.Detail)
 		}
 		given := spec.Upstream(of.given.Key)
-		// Anthropic's own clients take a base URL without the version, OpenAI's one with it.
+		// Anthropic's own clients take a base URL without the version, OpenAI's take one with it.
 		if of.protocol == provider.Anthropic && given.Base.Path == "" {
 			given.Base.Path = "/v1"
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// verifyData checks a data folder that no server has open, or a shared database, and prints what it found. The exit
-// code is 1 where something is wrong. It changes nothing.
+// verifyData checks a data folder that no server has open, or a shared database, and prints the findings. The exit
+// code is 1 if something is wrong. It changes nothing.
 func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
 	data, url := defaultData, ""
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
@@ -53,7 +53,7 @@ func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr i
 	return err
 }
 
-// verifyFolder checks the records in a copy of a folder. Opening it checks the database's files.
+// verifyFolder checks the records in a copy of a folder. Opening the copy checks the database's files.
 func verifyFolder(ctx context.Context, data string) (report *verify.Report, err error) {
 	db, err := openCopy(data)
 	if err != nil {
@@ -79,7 +79,7 @@ func describeDamage(f badgerstore.Finding) string {
 	return text
 }
 
-// verifyShared checks the records of a shared database as of one instant. Its files are the database's own concern.
+// verifyShared checks the records of a shared database as of one instant. It does not check the database's files.
 func verifyShared(ctx context.Context, url string) (report *verify.Report, err error) {
 	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
 	if err != nil {

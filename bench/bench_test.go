@@ -17,8 +17,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestWork makes each row's commands out of generated transcripts: turns begin with a user's message, a round's
-// sessions are its own, and memories and questions are not empty.
+// TestWork checks the commands of each row for generated transcripts: turns begin with a user's message, each round
+// has separate sessions, and memories and questions are not empty.
 func TestWork(t *testing.T) {
 	t.Setenv("MNEME_TESTDATA", "")
 	all, err := transcripts()
@@ -67,7 +67,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestFill holds that a session has as many messages as it should, in whole turns.
+// TestFill checks that a session gets the expected number of messages, in whole turns.
 func TestFill(t *testing.T) {
 	t.Setenv("MNEME_TESTDATA", "")
 	all, err := transcripts()
@@ -80,7 +80,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// counting counts what it is given.
+// counting counts its input.
 type counting struct {
 	system
 	messages int
@@ -91,7 +91,7 @@ func (c *counting) do(one command) (float64, error) {
 	return 0, nil
 }
 
-// TestEach holds that each piece is done once, and that an error is given after all.
+// TestEach checks that each piece is done once, and that an error is returned at the end.
 func TestEach(t *testing.T) {
 	did := make([]int32, 1000)
 	if err := each(10, len(did), func(i int) error { did[i]++; return nil }); err != nil {

@@ -1,5 +1,5 @@
-// Command bench runs Mneme beside its peers, or alone at growing sizes, and prints tables for docs/BENCHMARKS.md.
-// bench/run starts it with all that it needs.
+// Command bench compares Mneme with its peers, or measures it at growing sizes, and prints tables for
+// docs/BENCHMARKS.md. bench/run starts it with everything that it needs.
 package main
 
 import (
@@ -39,7 +39,7 @@ type options struct {
 	short                            bool
 }
 
-// pick gives the long form's number, or the short form's.
+// pick returns the number for the long or the short form.
 func (o options) pick(long, short int) int {
 	if o.short {
 		return short
@@ -47,7 +47,7 @@ func (o options) pick(long, short int) int {
 	return long
 }
 
-// A row is one kind of work, done by all that can do it.
+// row is one kind of work, done by all systems that support it.
 type row struct {
 	title   string
 	prepare func(system, what) error
@@ -125,7 +125,7 @@ func (r *row) print(systems []peer, rounds int) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
-			if round > 0 { // the first warms what is made once
+			if round > 0 { // the first round warms caches
 				took[i].add(c)
 			}
 		}
@@ -138,10 +138,10 @@ func (r *row) print(systems []peer, rounds int) error {
 	return nil
 }
 
-// costs are what calls took.
+// costs are the durations of calls.
 type costs struct {
 	walls []float64 // of each call, in µs
-	cpu   float64   // of all, in µs
+	cpu   float64   // of all calls, in µs
 }
 
 func (c *costs) add(more costs) {
@@ -158,7 +158,7 @@ func median(of []float64) float64 {
 	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
-// folder makes an empty folder for a system's data.
+// folder creates an empty folder for a system's data.
 func (o options) folder(name string) (string, error) {
 	path := filepath.Join(o.work, fmt.Sprintf("%s-%d", name, time.Now().UnixNano()))
 	return path, os.MkdirAll(path, 0o700)

@@ -8,26 +8,27 @@ import (
 	"sync"
 )
 
-// A curve is Mneme's work while one thing grows.
+// curve measures Mneme while one quantity grows.
 type curve struct {
 	of     string
 	points []int
 	grow   func(m *mneme, from, to int) error
-	// session is where turns are appended and windows made.
+	// session gets the turns and the windows.
 	session string
 }
 
-// fillers are how many clients fill a server at once.
+// fillers is the number of clients that fill a server concurrently.
 const fillers = 16
 
-// curves prints what one turn, one window and one recall cost as what Mneme keeps grows, each curve on its own server.
+// curves prints the cost of one turn, one window and one recall as the stored data grows, each curve on a separate
+// server.
 func curves(o options) error {
 	all, err := transcripts()
 	if err != nil {
 		return err
 	}
 	turns := whole(all)
-	// A large turn is as many messages as one request may carry, so that a million of them are stored within minutes.
+	// A large turn has as many messages as one request may carry, so that a million are stored within minutes.
 	var large turn
 	for _, t := range turns {
 		if len(large)+len(t) > 200 {
@@ -119,7 +120,7 @@ func (c *curve) print(o options, turns []turn, texts []string) error {
 		n := o.pick(400, 10)
 		asked := texts[:min(len(texts), max(point, 100))]
 		for i, batch := range [][]command{c.turns(turns, n), windows(c.session, n), searches(asked, 1, n)} {
-			if _, err := m.run(batch[:n/4]); err != nil { // what is read for the first time is not the curve's
+			if _, err := m.run(batch[:n/4]); err != nil { // exclude the cost of first reads
 				return err
 			}
 			took, err := m.run(batch)
@@ -150,7 +151,7 @@ func windows(session string, n int) (out []command) {
 	return out
 }
 
-// each does from..to by several clients, and gives the first error.
+// each calls do for from..to from several goroutines, and returns the first error.
 func each(from, to int, do func(i int) error) error {
 	next, errs := make(chan int), make(chan error, fillers)
 	var all sync.WaitGroup
@@ -179,7 +180,7 @@ func each(from, to int, do func(i int) error) error {
 	return nil
 }
 
-// tenant makes another tenant with one turn and one window. What is measured stays in the first tenant.
+// tenant creates another tenant with one turn and one window. Measurements use the first tenant.
 func (m *mneme) tenant(i int, t turn) error {
 	b, _, err := m.post(rootKey, "/tenants", "application/json", fmt.Appendf(nil, `{"id":"tenant-%d"}`, i), 201)
 	if err != nil {
@@ -200,9 +201,9 @@ func (m *mneme) tenant(i int, t turn) error {
 	return err
 }
 
-// upload uploads a version of a policy that no version before has the bytes of.
+// upload uploads a version of a policy whose bytes differ from all earlier versions.
 func (m *mneme) upload(module []byte, i int) error {
-	// A custom section, which means nothing: id 0, its length, the length of its name, its name.
+	// A custom section, which has no effect: id 0, its length, the length of its name, its name.
 	name := fmt.Sprintf("copy-%06d", i)
 	copied := append(append([]byte{}, module...), 0, byte(len(name)+1), byte(len(name)))
 	copied = append(copied, name...)

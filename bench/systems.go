@@ -17,25 +17,25 @@ import (
 	"time"
 )
 
-// A system does commands.
+// system runs commands.
 type system interface {
-	// do is one call; it gives its wall time in µs.
+	// do runs one call and returns its wall time in µs.
 	do(command) (us float64, err error)
-	// run is calls one after the other.
+	// run runs calls one after another.
 	run([]command) (costs, error)
-	// settle waits until what was kept is found.
+	// settle waits until everything stored can be found.
 	settle() error
 	stop()
 }
 
-// A peer is a system of the table.
+// peer is a system of the table.
 type peer struct {
 	system
 	name, is string
 	does     []what
 }
 
-// startAll starts Mneme and its peers, Mneme first, or two builds of Mneme, the older first. stop ends what was started.
+// startAll starts Mneme and its peers, Mneme first, or two builds of Mneme, the older first. stop ends them.
 func startAll(o options) (systems []peer, stop func(), err error) {
 	stop = func() {
 		for _, p := range systems {
@@ -87,7 +87,7 @@ func startAll(o options) (systems []peer, stop func(), err error) {
 	return systems, stop, nil
 }
 
-// A script is a peer in a process of its own, which answers lines.
+// script is a peer in a separate process that answers lines.
 type script struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -113,7 +113,7 @@ func startPeer(o options, argv []string) (*script, error) {
 	return s, s.cmd.Start()
 }
 
-// answer is what a script says of one call.
+// answer is a script's answer to one call.
 type answer struct {
 	US    float64 `json:"us"`
 	CPU   float64 `json:"cpu"`
@@ -160,12 +160,12 @@ func (s *script) stop() {
 	s.cmd.Wait()
 }
 
-// mneme is the built program behind HTTP.
+// mneme is the built program, used over HTTP.
 type mneme struct {
 	cmd *exec.Cmd
 	api string
-	key string // of the tenant that do works in
-	adm string // the first tenant's
+	key string // the key of the tenant that do uses
+	adm string // the first tenant's admin key
 }
 
 const rootKey = "root-key-of-the-benchmarks-0123456789"
@@ -208,7 +208,7 @@ func (m *mneme) stop() {
 	m.cmd.Wait()
 }
 
-// post sends a body with a key, and gives the answer and the wall time until it was read, in µs.
+// post sends a body with a key, and returns the response and the wall time until it was read, in µs.
 func (m *mneme) post(key, path, media string, body []byte, want int) (b []byte, us float64, err error) {
 	req, err := http.NewRequest(http.MethodPost, m.api+path, bytes.NewReader(body))
 	if err != nil {
@@ -269,7 +269,7 @@ func (m *mneme) run(all []command) (out costs, err error) {
 	return out, err
 }
 
-// cpu is the processor time that the server's threads have taken, in µs, as the scheduler counts it.
+// cpu returns the CPU time of the server's threads, in µs, as the scheduler counts it.
 func (m *mneme) cpu() (us float64, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", m.cmd.Process.Pid))
 	if err != nil {
@@ -290,7 +290,7 @@ func (m *mneme) cpu() (us float64, err error) {
 	return us, nil
 }
 
-// settle waits until the server has nothing more to do.
+// settle waits until the server has no more work.
 func (m *mneme) settle() error {
 	for range 600 {
 		before, err := m.cpu()

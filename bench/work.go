@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// A what names a kind of work.
+// what is a kind of work.
 type what string
 
 const (
@@ -23,21 +23,21 @@ const (
 	search     what = "search"
 )
 
-// A command is one call, as peers read it.
+// command is one call, in the form that peers read.
 type command struct {
 	Do       what              `json:"do"`
 	Session  string            `json:"session,omitempty"`
 	Messages []json.RawMessage `json:"messages,omitempty"` // of openai.chat
-	Tokens   int               `json:"tokens,omitempty"`   // of a window, at most
-	Limit    int               `json:"limit,omitempty"`    // of a window's messages, or of what a search finds
+	Tokens   int               `json:"tokens,omitempty"`   // maximum of a window
+	Limit    int               `json:"limit,omitempty"`    // maximum of a window's messages, or of a search's results
 	Text     string            `json:"text,omitempty"`
 }
 
-// A turn is what one user's message and all that answers it say.
+// turn is one user message and all messages that answer it.
 type turn []json.RawMessage
 
-// transcripts reads the recorded sessions of the folder that MNEME_TESTDATA names, or generates some. System messages are
-// left out: agents send them with each call.
+// transcripts reads the recorded sessions in the folder that MNEME_TESTDATA names, or generates some. It omits system
+// messages, because agents send them with each call.
 func transcripts() (all [][]turn, err error) {
 	folder := os.Getenv("MNEME_TESTDATA")
 	if folder == "" {
@@ -83,7 +83,7 @@ func transcripts() (all [][]turn, err error) {
 	return all, nil
 }
 
-// chatTurns gives a transcript's turns that begin with a user's message.
+// chatTurns returns a transcript's turns that begin with a user's message.
 func chatTurns(t *hard.Transcript) (turns []turn) {
 	for _, from := range t.Turns {
 		var one turn
@@ -97,7 +97,7 @@ func chatTurns(t *hard.Transcript) (turns []turn) {
 	return turns
 }
 
-// closed tells whether a turn has all results of its calls and no others, so that it can stand in any session.
+// closed reports whether a turn has the results of exactly its own calls, so that it is valid in any session.
 func (t turn) closed() bool {
 	open := map[string]int{}
 	for _, raw := range t {
@@ -127,8 +127,9 @@ func (t turn) closed() bool {
 	return true
 }
 
-// legible makes a generated message one that peers read: some refuse messages without content, content in parts, and
-// arguments of calls that are no JSON. Models write all of these, and generated transcripts hold them on purpose.
+// legible changes a generated message so that peers can read it: some refuse messages without content, content in
+// parts, and call arguments that are not JSON. Models write all of these, and generated transcripts contain them on
+// purpose.
 func legible(message json.RawMessage) (json.RawMessage, error) {
 	var m map[string]any
 	if err := json.Unmarshal(message, &m); err != nil {
@@ -159,7 +160,7 @@ func legible(message json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// whole gives the turns of all transcripts.
+// whole returns the turns of all transcripts.
 func whole(all [][]turn) (turns []turn) {
 	for _, t := range all {
 		turns = append(turns, t...)
@@ -167,7 +168,7 @@ func whole(all [][]turn) (turns []turn) {
 	return turns
 }
 
-// appends are n turns of a round, each transcript in a session of its own.
+// appends returns n turns for a round, each transcript in a separate session.
 func appends(all [][]turn, round, n int) (out []command) {
 	for i := 0; len(out) < n; i++ {
 		for _, t := range all[i%len(all)] {
@@ -177,7 +178,7 @@ func appends(all [][]turn, round, n int) (out []command) {
 	return out[:n]
 }
 
-// fill makes a session of at least size messages.
+// fill creates a session of at least size messages.
 func fill(s system, session string, turns []turn, size int) error {
 	for i, have := 0, 0; have < size; i++ {
 		t := turns[i%len(turns)]
@@ -189,7 +190,7 @@ func fill(s system, session string, turns []turn, size int) error {
 	return nil
 }
 
-// facts are n texts of at most 300 bytes out of what was said, each with a number of its own.
+// facts returns n texts of at most 300 bytes from the turns, each with a unique number.
 func facts(turns []turn, n int) (texts []string) {
 	for i := 0; len(texts) < n; i++ {
 		var m struct{ Content *string }
@@ -208,7 +209,7 @@ func facts(turns []turn, n int) (texts []string) {
 	return texts
 }
 
-// searches are n questions of a round: six words in the middle of a text.
+// searches returns n questions for a round: six words from the middle of a text.
 func searches(texts []string, round, n int) (out []command) {
 	for i := range n {
 		words := strings.Fields(texts[(round*n+i)*7919%len(texts)])

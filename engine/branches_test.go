@@ -22,7 +22,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// branched is an engine as the driver of branches sees it.
+// branched is an engine in the view of the test's driver.
 type branched struct {
 	*enginetest.Kit
 	decisions map[string][]string // by session
@@ -70,7 +70,7 @@ func (b *branched) Delete(id string) {
 	b.Drain()
 }
 
-// list pages through a session in both directions and wants the same messages of both.
+// list pages through a session in both directions and checks that both return the same messages.
 func (b *branched) list(id string, superseded bool) []int {
 	var ways [2][]int
 	for way := range ways {
@@ -154,7 +154,7 @@ func (b *branched) Recall(word string) (out []int) {
 	found, err := b.Engine.Recall.Recall(b.Context(), b.Admin, ident.DefaultProject,
 		recall.Query{Query: word, Scope: "transcript", Limit: 20})
 	b.must(err)
-	for _, hit := range found.Data { // equal messages of copied sessions come as one
+	for _, hit := range found.Data { // equal messages of copied sessions are one hit
 		out = append(out, slices.Repeat(branches.Marks(hit.Content), 1+hit.Duplicates)...)
 	}
 	return out
@@ -185,8 +185,8 @@ func openBranched(t testing.TB, raw store.Store) *branched {
 	return b
 }
 
-// TestCampaignBranches takes turns back, goes on with them, forks, copies and deletes sessions at random, and holds what
-// is left against a model. Every decision made on the way replays at the end, after the store was opened anew, and
+// TestCampaignBranches takes turns back, continues after them, and forks, copies and deletes sessions at random, and
+// compares the result with a model. At the end, after the store was reopened, every decision can be replayed, and
 // verify finds nothing.
 //
 //	scripts/campaigns -run Branches ./engine

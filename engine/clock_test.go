@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// A clock that leaps a month ahead at a restart removes nothing fresh: no conversation, no memory, no board entry. After
-// a day with that clock it is believed.
+// A clock that leaps a month ahead at a restart removes nothing fresh: no conversation, no memory, no board entry.
+// After a day with that clock it is trusted.
 func TestLeapRemovesNothingFresh(t *testing.T) {
 	raw := memstore.New()
 	k := enginetest.Open(t, raw)
@@ -72,7 +72,7 @@ func TestLeapRemovesNothingFresh(t *testing.T) {
 	}
 }
 
-// A clock that goes back does not revive what has expired, not over a restart either.
+// A clock that goes back does not bring back what has expired, not even over a restart.
 func TestClockBackRevivesNothing(t *testing.T) {
 	raw := memstore.New()
 	k := enginetest.Open(t, raw)

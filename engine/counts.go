@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// setCounts has turns, windows and model calls counted.
+// setCounts sets up the counting of turns, windows and model calls.
 func (e *Engine) setCounts() {
 	e.Sessions.Appended = func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []session.TurnMessage) {
 		turn := stats.Turn{Continues: t.Continues > 0}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// What the operator sets for all projects holds in each that does not set it itself, and windows go by it.
+// The operator's default settings apply to each project that does not set them itself, also in windows.
 func TestDefaultsOfTheOperator(t *testing.T) {
 	set := func(pairs map[string]string) *project.Settings {
 		s, err := project.Defaults(pairs)

@@ -1,10 +1,10 @@
-// Package engine puts the rooms of Mneme's domain together: it keeps transcripts, memories and boards, and decides, by
-// running policies and proving their result, what a model should see.
+// Package engine combines the packages of Mneme's domain. It stores transcripts, memories and boards, and decides, by
+// running policies and checking their result, what a model should see.
 //
-// Each package below it is a room with a Service of its own, and rules_test.go in the root of the module says which
-// room may use which. What stands here names several rooms at once: New makes them, from the bottom up; tenants.go and
-// sweep.go delete what lies in several of them; jobs.go puts their background work in order; portable.go and verify.go
-// do so with their parts of a tenant's file and their checks.
+// Each package below it has a Service; rules_test.go at the root of the module lists which package may import which.
+// Code is in this package only if it concerns several of them: New creates them, from the bottom up; tenants.go and
+// sweep.go delete data that is spread over several; jobs.go orders their background work; portable.go and verify.go
+// combine their parts of a tenant's export file and their checks.
 package engine
 
 import (
@@ -44,7 +44,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// Options are what an Engine is made of.
+// Options configures an Engine.
 type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     policy.Host
@@ -53,25 +53,25 @@ type Options struct {
 	BuiltIns []policy.BuiltIn
 
 	Logger       *slog.Logger
-	Alone        bool               // no other process works on the store
+	Alone        bool               // no other process uses the store
 	Summariser   summary.Summariser // nil: no summaries are made
 	Embedder     recall.Embedder    // nil: no vectors are made
-	RootKey      string             // the operator's key; empty: nobody is root
-	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
-	Upstreams    provider.Operator  // what the operator says of the providers that the proxy calls
-	Policies     policy.Quota       // what each tenant may upload
-	Memories     memory.Quota       // what each tenant may keep of memories; 0: no bound
-	MessageBytes int64              // what the messages of each tenant may take; 0: no bound
-	SpoolDir     string             // the folder for files that are being imported; empty: the system's
-	HotBytes     int                // what recently used sessions may take in memory; 0: 64 MiB
+	RootKey      string             // the operator's key; empty: there is no root key
+	Defaults     *project.Settings  // for projects that set none; nil: the built-in defaults
+	Upstreams    provider.Operator  // the operator's configuration of the proxy's providers
+	Policies     policy.Quota       // limits each tenant's uploads
+	Memories     memory.Quota       // limits each tenant's memories; 0: no limit
+	MessageBytes int64              // limits each tenant's messages, in bytes; 0: no limit
+	SpoolDir     string             // the folder for files during an import; empty: the system's
+	HotBytes     int                // the memory for recently used sessions, in bytes; 0: 64 MiB
 
 	Now    func() time.Time     // the clock; nil: the system's
-	Uptime func() time.Duration // how long the process runs; nil: as the clock says
+	Uptime func() time.Duration // the running time of the process; nil: derived from Now
 	Random io.Reader            // the source of ids and keys; nil: the system's
 }
 
-// Engine serves all tenants of one store. Safe for concurrent use. Each field is a room, from the bottom up. A room
-// reaches those above it only through functions that New gives it.
+// Engine serves all tenants of one store. It is safe for concurrent use. The fields are the services, from the bottom
+// up. A service calls those above it only through functions that New passes to it.
 type Engine struct {
 	db        *records.DB
 	quotas    Quotas
@@ -97,8 +97,8 @@ type Engine struct {
 	Boards    *board.Service
 }
 
-// New makes an engine over a store, loads the built-in policies and makes sure of tenant and project `default`.
-// firstKey is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
+// New returns an engine for a store. It loads the built-in policies and ensures that tenant and project `default`
+// exist. firstKey is the admin key of tenant `default` if this call created the tenant, and empty otherwise.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
 	if o.Uptime != nil {
@@ -155,20 +155,21 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	return e, created.AdminKey, err
 }
 
-// Epoch names the stretch of its history that the store reads: see store.Epoch.
+// Epoch returns the timeline of the store's history: see store.Epoch.
 func (e *Engine) Epoch() string { return store.Epoch(e.db.Store) }
 
-// Figures are what the store tells of itself.
+// Figures returns the store's own metrics.
 func (e *Engine) Figures() []store.Figure { return store.Figures(e.db.Store) }
 
-// AsOf is the time by which things are old, where it is not the system's: see records.DB. It is nil otherwise.
+// AsOf returns the time by which ages are computed if it differs from the system's time, and nil otherwise: see
+// records.DB.
 func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }
 
-// readyTimeout is how long the store may take to answer before the server counts as not ready.
+// readyTimeout is the response time after which a store counts as not ready.
 const readyTimeout = 2 * time.Second
 
-// Ready returns an error if the engine cannot serve: its store has stopped writing, or does not answer. The error is
-// store_damaged or too_many_open_files while only reads go on.
+// Ready returns an error if the engine cannot serve because its store has stopped writing or does not respond. The
+// error is store_damaged or too_many_open_files if the store can still be read.
 func (e *Engine) Ready(ctx context.Context) error {
 	if f, ok := e.db.Store.(interface{ Failed() error }); ok {
 		if err := f.Failed(); err != nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// What was forgotten is in no record, backup or export, and after the next daily job in no file: neither the text of a
-// memory and of its earlier versions, nor what idempotent requests said of a memory, a session or an entry of a board.
+// Forgotten data is in no record, backup or export, and after the next daily job in no file: neither the text of a
+// memory and of its earlier versions, nor what idempotent requests contained about a memory, a session or a board
+// entry.
 func TestForgottenTextIsNowhere(t *testing.T) {
 	dir := t.TempDir()
 	db, err := badgerstore.Open(badgerstore.Options{Dir: dir, Uncompressed: true, ReserveBytes: 1 << 20})
@@ -29,14 +30,14 @@ func TestForgottenTextIsNowhere(t *testing.T) {
 	}
 	defer db.Close()
 	k := enginetest.Open(t, db)
-	const word = "quixotr" // the index stems words, but not to less than this
+	const word = "quixotr" // the index stems words, but does not shorten this one further
 	once := func(key string) ident.Once { return ident.Once{Key: key, Body: [32]byte{1}} }
 	request := memory.Spec{Key: "k0", Content: "the first quixotry0 of all", Tags: []string{"quixotryTag"},
 		Source: "quixotrySource"}
 	if _, _, err := k.Memories.Store(t.Context(), k.Admin, once("m"), ident.DefaultProject, request); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 80 { // enough to be put into blocks
+	for i := range 80 { // enough for blocks of the index
 		k.Keep(fmt.Sprint("k", i), fmt.Sprintf("quixotry%d of the fable", i))
 	}
 	if _, err := k.Sessions.Create(t.Context(), k.Admin, once("s"), ident.DefaultProject,

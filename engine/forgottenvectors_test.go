@@ -17,8 +17,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
-// The vector of a text that was forgotten, or written over, is in no record at once, and in no file after the next daily
-// job: a text can be guessed from it. Those of other texts stay.
+// The vector of a text that was forgotten or overwritten is removed from all records at once, and from all files by
+// the next daily job, because a text can be guessed from it. Vectors of other texts remain.
 func TestForgottenVectorsAreNowhere(t *testing.T) {
 	dir := t.TempDir()
 	db, err := badgerstore.Open(badgerstore.Options{Dir: dir, Uncompressed: true, ReserveBytes: 1 << 20})
@@ -46,7 +46,7 @@ func TestForgottenVectorsAreNowhere(t *testing.T) {
 		k.Keep(fmt.Sprint("k", i), text(i))
 	}
 	k.Drain()
-	some := []int{0, 1, 39, 40, 79} // reading all files takes long
+	some := []int{0, 1, 39, 40, 79} // reading all files is slow
 	for _, i := range some {
 		if !k.Holds("default", stored(i)) || len(files(t, dir, stored(i))) == 0 {
 			t.Fatalf("the test does not see vector %d", i)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// spoil damages the one record whose key begins and ends like this.
+// spoil damages the one record whose key has this prefix and suffix.
 func spoil(k *enginetest.Kit, prefix, suffix string) {
 	k.Helper()
 	for _, one := range rawRecords(k, k.Store) {
@@ -26,8 +26,8 @@ func spoil(k *enginetest.Kit, prefix, suffix string) {
 	k.Fatalf("no record %q…%q", prefix, suffix)
 }
 
-// A session whose head is damaged can be deleted, and nothing is left of it, nor is anything of another taken, though
-// the head alone said which messages are its own.
+// A session with a damaged head can be deleted completely, and nothing of another session is removed, although only
+// the head said which messages belong to the session.
 func TestDeletingASessionWithADamagedHead(t *testing.T) {
 	k := enginetest.New(t)
 	ctx := t.Context()
@@ -49,11 +49,11 @@ func TestDeletingASessionWithADamagedHead(t *testing.T) {
 	}
 	remove("one")
 	k.Drain()
-	// The messages may be those of the other session: they stay, and are accounted for.
+	// The messages may belong to the other session: they remain, and are accounted for.
 	if !k.Holds(ident.DefaultTenant, "first-secret") || !k.Holds(ident.DefaultTenant, "second-secret") {
 		t.Error("messages were swept that may belong to a session that is there")
 	}
-	k.Post("one", enginetest.User("new life")) // while the old messages are there
+	k.Post("one", enginetest.User("new life")) // while the old messages exist
 	remove("two")
 	k.Drain()
 	for _, word := range []string{"first-secret", "second-secret", "two\x00"} {
@@ -69,7 +69,7 @@ func TestDeletingASessionWithADamagedHead(t *testing.T) {
 	wantClean(t, k.Verify())
 }
 
-// The same holds for a session that goes with its project.
+// The same applies to a session that is deleted with its project.
 func TestDeletingAProjectWithADamagedHead(t *testing.T) {
 	k := enginetest.New(t)
 	ctx := t.Context()
@@ -95,7 +95,7 @@ func TestDeletingAProjectWithADamagedHead(t *testing.T) {
 	wantClean(t, k.Verify())
 }
 
-// An import under way is nobody's, and stays.
+// A running import belongs to no session and is kept.
 func TestHeadlessSweepSparesImports(t *testing.T) {
 	k := household(t)
 	k.Drain()
@@ -113,7 +113,7 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 	wantClean(t, k.Verify())
 }
 
-// A key whose record is damaged can be deleted by whoever has the whole tenant.
+// A key whose record is damaged can be deleted by a caller with access to the whole tenant.
 func TestDeletingADamagedKey(t *testing.T) {
 	k := enginetest.New(t)
 	made, err := k.Tenants.CreateKey(t.Context(), k.Admin, ident.Once{}, tenant.KeySpec{Role: "agent"})
@@ -132,7 +132,7 @@ func TestDeletingADamagedKey(t *testing.T) {
 	wantClean(t, k.Verify())
 }
 
-// What operators are told to do about damage helps.
+// The documented remedies for damage work.
 func TestWhatHelpsAgainstDamage(t *testing.T) {
 	k := enginetest.New(t)
 	ctx := t.Context()

@@ -23,7 +23,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// household fills a store with every kind of record, among them those of changes that are still under way.
+// household fills a store with every kind of record, including those of unfinished changes.
 func household(t testing.TB) *enginetest.Kit {
 	k := enginetest.Open(t, memstore.New(), enginetest.SummariseWith(&enginetest.Scribe{}))
 	ctx := t.Context()
@@ -35,7 +35,7 @@ func household(t testing.TB) *enginetest.Kit {
 	}
 	memorise(k)
 	k.SetIn(ident.DefaultProject, `{"summary_enabled":true}`)
-	for n := 1; n < 120; n += 40 { // two summaries, and a third to be made
+	for n := 1; n < 120; n += 40 { // two summaries, and a third that is due
 		k.Drain()
 		k.Say("told", n, 50)
 		k.Ask(`{"session_id":"told"}`)
@@ -51,7 +51,7 @@ func household(t testing.TB) *enginetest.Kit {
 	must(err)
 	k.Upload("by-tag", enginetest.Tagged(t))
 	k.Upload("by-tag", enginetest.Keeping("verify"))
-	k.Upload("idle", enginetest.Keeping("verify")) // the same module once more
+	k.Upload("idle", enginetest.Keeping("verify")) // the same module again
 	k.SetPipeline(`[{"policy":"by-tag"},{"policy":"tool-pair-trim"}]`)
 	k.Ask(`{"session_id":"talk"}`)
 	k.Ask(`{"session_id":"not-yet-there"}`)
@@ -60,7 +60,7 @@ func household(t testing.TB) *enginetest.Kit {
 	recollect(k)
 	discuss(k)
 
-	// Changes whose sweeps are still to come.
+	// Changes whose sweeps are pending.
 	k.Post("gone", enginetest.User("a"), enginetest.Assistant("b"))
 	k.Ask(`{"session_id":"gone"}`)
 	must(k.Sessions.Delete(ctx, k.Admin, ident.DefaultProject, "gone"))
@@ -76,7 +76,7 @@ func household(t testing.TB) *enginetest.Kit {
 	}
 	must(k.DeleteTenant(ctx, "leaving"))
 	write(t, k.Store, ident.DefaultTenant, append([]byte("j\x00h"), "incarnat"...), []byte{0})
-	// An import whose process was killed amid a session, and one amid a board.
+	// An import whose process was killed during a session, and one during a board.
 	job := append([]byte("j\x00i"), 0, 0, 1, 0, 0, 0, 0, 0)
 	write(t, k.Store, ident.DefaultTenant, append(slices.Clone(job), "j\x00sincarnat"...), []byte("ofprojec"))
 	write(t, k.Store, ident.DefaultTenant, append(slices.Clone(job), "j\x00cc\x00incarnbd"...), []byte{0})
@@ -88,7 +88,7 @@ func household(t testing.TB) *enginetest.Kit {
 	return k
 }
 
-// cycle is a text of n words, of which many are the same.
+// cycle returns a text of n words, many of them repeated.
 func cycle(n, distinct int, word string) string {
 	var b strings.Builder
 	for i := range n {
@@ -105,7 +105,7 @@ func tell(k *enginetest.Kit, sessionID, text string) {
 	check(k, err)
 }
 
-// memorise keeps memories, and searches transcripts of a project, of which enough is put into blocks.
+// memorise stores memories and transcripts that are searched, enough for blocks of the index.
 func memorise(k *enginetest.Kit) {
 	k.Helper()
 	k.Remember(memory.Spec{Key: "big", Content: cycle(10_000, 25, "or")})
@@ -119,12 +119,12 @@ func memorise(k *enginetest.Kit) {
 	tell(k, "closed", "a page")
 }
 
-// recollect adds what is still to be put into blocks, or to be taken out.
+// recollect adds documents that are not yet in blocks, or not yet removed from them.
 func recollect(k *enginetest.Kit) {
 	k.Helper()
 	tell(k, "read", "unread as yet")
 	check(k, k.Sessions.Delete(k.Context(), k.Admin, "books", "closed"))
-	k.Remember(memory.Spec{Key: "fat", Content: "thin by now"}) // so that what it said before is to be taken out
+	k.Remember(memory.Spec{Key: "fat", Content: "thin by now"}) // so that its previous content must be removed
 	for _, text := range []string{"one", "two", "three"} {
 		k.Remember(memory.Spec{Key: "note", Content: "version " + text, Tags: []string{"tag"}, Source: "me", SessionID: "talk"})
 		k.Advance(time.Second)
@@ -141,7 +141,7 @@ func recollect(k *enginetest.Kit) {
 	check(k, err)
 }
 
-// discuss makes boards with all that there can be on one.
+// discuss creates boards with every kind of content.
 func discuss(k *enginetest.Kit) {
 	k.Helper()
 	days, ctx := 30, k.Context()
@@ -153,7 +153,7 @@ func discuss(k *enginetest.Kit) {
 	k.Write("plans", "an entry about apples", "fruit")
 	k.Write("plans", "@bert @gone look at this", "chat")
 	k.Write("plans", "does @bert agree?", "chat")
-	k.Write("plans", "long "+strings.Repeat("=", 550_000)) // of few words, because verify looks at each again and again
+	k.Write("plans", "long "+strings.Repeat("=", 550_000)) // of few words, because verify reads each many times
 	_, err = k.Boards.AckInbox(ctx, k.Admin, ident.Once{}, "plans", "bert", board.InboxAck{UpTo: k.Inbox("plans", "bert").Items[0].ID})
 	check(k, err)
 	check(k, k.Boards.DeleteAgent(ctx, k.Admin, "plans", "gone"))
@@ -174,7 +174,7 @@ func check(k *enginetest.Kit, err error) {
 	}
 }
 
-// incarnation reads that of a project or board from its record.
+// incarnation returns the incarnation of a project or board from its record.
 func incarnation(k *enginetest.Kit, one rawRecord) []byte {
 	k.Helper()
 	var rec struct{ Incarnation string }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// setJobs puts the background work of all rooms in order.
+// setJobs sets the order of all background work.
 func (e *Engine) setJobs() {
 	expired := func(_ string, now time.Time) store.Range { return records.ExpiredRange(now, records.SweepChunk/2) }
 	e.Jobs.Units = slices.Concat(
@@ -33,8 +33,8 @@ func (e *Engine) setJobs() {
 	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. Vectors and summaries
-// come last, because a call of a provider may take long.
+// Step does one unit of background work, if there is any, and reports whether there may be more. Vectors and
+// summaries come last, because calling a provider may take long.
 func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 	if more, err := e.Jobs.Step(ctx); more || err != nil {
 		return more, err
@@ -46,9 +46,9 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and with
-// every tick what came due meanwhile. Summaries and vectors are made beside it, several at once, and counts are
-// written.
+// Run does background work until ctx ends: first what an earlier process left, then what is queued whenever it is
+// woken, and what has become due on every tick. Concurrently it makes summaries and vectors, several at once, and
+// writes counts.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -58,17 +58,18 @@ func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	e.Jobs.Run(ctx, tick)
 }
 
-// expire removes what the expiry index says is due: a memory with all that belongs to it, any other record by itself.
+// expire removes the records that the expiry index lists as due. A memory is removed with all that belongs to it, any
+// other record by itself.
 func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (bool, error) {
 	var b store.Batch
-	var failed error // an error of one memory must not stop the others
+	var failed error // an error with one memory must not stop the others
 	for _, it := range due {
 		key := records.SplitExpiry(it.Key)
 		if records.Memory.Is(key) {
 			failed = errors.Join(failed, e.Memories.Expire(ctx, tenant, it.Key))
 		} else {
 			b.Delete = append(b.Delete, it.Key, key)
-			// Where the entry is gone, another process has removed the record, and what the key holds now is new.
+			// If the entry is gone, another process has removed the record, and the key now holds a new one.
 			if !it.Damaged {
 				b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			}

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// withoutLate is a program from before the built-ins that came late.
+// withoutLate configures a program from before the later built-ins.
 func withoutLate(o *engine.Options) {
 	o.BuiltIns = slices.DeleteFunc(slices.Clone(o.BuiltIns), func(b policy.BuiltIn) bool { return b.Late })
 }
 
-// A tenant that has called a policy as a later built-in is called keeps it: by its name in pipelines, when it uploads,
-// in listings and through export and import. The default pipeline means the built-in all the same, other tenants do
-// too, and what the tenant deletes gives the name back.
+// A tenant that has a policy with the name of a later built-in keeps it: by its name in pipelines, in uploads, in
+// listings and through export and import. The default pipeline and other tenants still use the built-in, and if the
+// tenant deletes its policy, the name means the built-in again.
 func TestLateBuiltInsGiveWay(t *testing.T) {
 	const name = "tool-result-clear"
 	raw := memstore.New()
@@ -69,7 +69,7 @@ func TestLateBuiltInsGiveWay(t *testing.T) {
 		t.Errorf("in another tenant: %s", w.Messages)
 	}
 
-	// The default pipeline means the built-in, so the policy can be deleted although it names it.
+	// The default pipeline uses the built-in, so the policy can be deleted although the pipeline names it.
 	k.SetPipeline(`null`)
 	w := k.Ask(`{"session_id":"s"}`)
 	if len(w.Messages) != 2 || w.Pipeline[1].Policy != name || w.Pipeline[1].Outcome != "ok" {
@@ -95,7 +95,7 @@ func named(all []policy.Policy, name string) []policy.Policy {
 	return slices.DeleteFunc(all, func(p policy.Policy) bool { return p.Name != name })
 }
 
-// A file with a policy that is called as a built-in of the first release is refused.
+// An import with a policy that has the name of a built-in of the first release is refused.
 func TestReservedNamesStay(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "a")

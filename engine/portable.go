@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// portable makes the parts of a tenant's file in their order: a thing comes before those that name it.
+// portable returns the parts of a tenant's export file in their order: a record comes before those that refer to it.
 func (e *Engine) portable() []transfer.Part {
 	policies := e.Policies.Part()
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
@@ -23,17 +23,17 @@ func (e *Engine) portable() []transfer.Part {
 		&board.Part{Boards: e.Boards}}
 }
 
-// ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out. What is
-// written meanwhile may be in the file or not, each turn whole. It answers key_narrowed.
+// ExportTenant writes a tenant's export file to w, in bounded memory. It omits sessions that are deleted meanwhile.
+// Data that is written meanwhile may or may not be included, each turn completely. It fails with key_narrowed.
 func (e *Engine) ExportTenant(ctx context.Context, c ident.Caller, w io.Writer) error {
 	return e.Transfer.ExportFile(ctx, c, w, e.portable())
 }
 
-// ImportTenant adds what a tenant's file holds to the caller's tenant. The file is first kept on disk and checked from
-// its first line to its checksum: where there is a fault anywhere, or a name is taken, nothing is stored. Then each
-// project, session, memory, board and policy is stored, whole or not at all. Where that is broken off, the same file,
-// sent again, goes on there. It answers import_conflict where a name is taken, quota_exceeded where the file does not
-// fit, and what transfer.Service.ImportFile answers.
+// ImportTenant adds the content of a tenant's export file to the caller's tenant. It first saves the file on disk and
+// checks it from its first line to its checksum; if there is any fault, or a name is taken, nothing is stored. Then
+// it stores each project, session, memory, board and policy, each completely or not at all. An interrupted import
+// continues when the same file is sent again. It fails with import_conflict if a name is taken, with quota_exceeded
+// if the file does not fit, and with the errors of transfer.Service.ImportFile.
 func (e *Engine) ImportTenant(ctx context.Context, c ident.Caller, once ident.Once, spec transfer.ImportSpec,
 	body io.Reader) (transfer.ImportReport, error) {
 	done := func(t *records.Tx, r transfer.ImportReport) error {

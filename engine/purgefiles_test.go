@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// files names the files under dir that hold a word.
+// files returns the files under dir that contain a word.
 func files(t *testing.T, dir, word string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -34,7 +34,8 @@ func files(t *testing.T, dir, word string) (names []string) {
 	return names
 }
 
-// What was purged, by hand, by retention or with its tenant, is after the next daily job in no file of the data folder.
+// Data that was purged, by hand, by retention or with its tenant, is in no file of the data folder after the next
+// daily job.
 func TestPurgedDataIsInNoFile(t *testing.T) {
 	dir := t.TempDir()
 	db, err := badgerstore.Open(badgerstore.Options{Dir: dir, Uncompressed: true, ReserveBytes: 1 << 20})
@@ -64,7 +65,7 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 	write("retained", words[1])
 	write("deleted", words[2])
 	k.Advance(10 * enginetest.ADay)
-	k.Drain() // a compaction that carries all of it into old tables
+	k.Drain() // a compaction that moves everything to old tables
 	write("purged", words[0])
 	write("kept", "marker-of-what-stays")
 	for _, word := range words {

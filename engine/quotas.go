@@ -1,6 +1,6 @@
 package engine
 
-// Quotas are what each tenant may keep; nil is no bound.
+// Quotas are the limits of each tenant's data; nil means no limit.
 type Quotas struct {
 	MessageBytes   *int64 `json:"message_bytes"`
 	Memories       *int   `json:"memories"`
@@ -15,7 +15,7 @@ func quotasOf(o *Options) Quotas {
 		MemoryBytes: bound(o.Memories.Bytes), PolicyVersions: bound(policies.Versions), PolicyBytes: bound(policies.Bytes)}
 }
 
-// bound is a bound where 0 stands for none.
+// bound returns a pointer to n, or nil if n is 0.
 func bound[N int | int64](n N) *N {
 	if n == 0 {
 		return nil
@@ -23,5 +23,5 @@ func bound[N int | int64](n N) *N {
 	return &n
 }
 
-// Quotas tells what each tenant may keep.
+// Quotas returns the limits of each tenant's data.
 func (e *Engine) Quotas() Quotas { return e.quotas }

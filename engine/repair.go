@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// One commit of CloseNumbered changes about so much.
+// The approximate size of one commit of CloseNumbered.
 const (
 	closeAtOnce = 200
 	closeBytes  = 1 << 20
@@ -19,10 +19,10 @@ const (
 // Closed counts what CloseNumbered changed.
 type Closed struct{ Sessions, Boards, Memories int }
 
-// CloseNumbered makes sure that no number is given twice in a sealed store that lost acknowledged commits of some
-// tenants. What these commits added cannot be known, so that the next number of each session, board and memory of such
-// a tenant may have been given already. Sessions and boards are closed: they are read as before and take no more. The
-// next version of a memory is a number that was never reached.
+// CloseNumbered ensures that no number is assigned twice in a sealed store that lost acknowledged commits of some
+// tenants. What these commits added is unknown, so the next number of each session, board and memory of such a tenant
+// may already have been assigned. Sessions and boards are closed: they can be read as before but take nothing new.
+// The next version of a memory is set to a number that was never reached.
 func CloseNumbered(ctx context.Context, s store.Store, doubtful func(tenant string) bool) (n Closed, err error) {
 	s = records.LongValues(s)
 	var b store.Batch
@@ -37,7 +37,7 @@ func CloseNumbered(ctx context.Context, s store.Store, doubtful func(tenant stri
 	}
 	err = store.Snapshot(ctx, s, func(tenant string, it store.Item) error {
 		if it.Damaged || !doubtful(tenant) {
-			return nil // Whoever asks for what is damaged is told so, and nothing can be added to it.
+			return nil // Requests for a damaged record fail, and nothing can be added to it.
 		}
 		var value []byte
 		var err error
@@ -74,7 +74,7 @@ func CloseNumbered(ctx context.Context, s store.Store, doubtful func(tenant stri
 	return n, err
 }
 
-// closed is a session's head or a board with the mark that it is closed; nil where it cannot be decoded.
+// closed returns a session's head or a board with the mark that it is closed, or nil if it cannot be decoded.
 func closed(value []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil || fields == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// The daily job holds each project's conversations against its own setting, once a day, and says so in the audit log.
+// The daily job applies each project's retention to its conversations, once a day, and records that in the audit log.
 func TestRetentionIsDaily(t *testing.T) {
 	k := enginetest.New(t)
 	for _, p := range []string{"forever", "month", "week"} {
@@ -33,7 +33,7 @@ func TestRetentionIsDaily(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	k.Drain() // the job of this day
+	k.Drain() // that day's job
 	left := func() (out []string) {
 		for _, p := range []string{"forever", "month", "week"} {
 			if k.Holds(ident.DefaultTenant, "confidential in "+p) {
@@ -55,11 +55,11 @@ func TestRetentionIsDaily(t *testing.T) {
 	audit, err := k.Tenants.ListAudit(t.Context(), k.Admin, records.Page{})
 	if err != nil || len(audit.Data) != 1 || audit.Data[0].Subject != "month" || audit.Data[0].KeyID != "" ||
 		audit.Data[0].Action != "conversations.expire" {
-		t.Errorf("the audit log says %+v, %v", audit.Data, err) // the entry on `week` is past its own life
+		t.Errorf("the audit log says %+v, %v", audit.Data, err) // the entry about `week` has expired itself
 	}
 }
 
-// The job runs once a period, whoever drives it: an engine that is started anew goes by the record.
+// The job runs once per period, whichever process runs it: a restarted engine uses the stored record.
 func TestRetentionSurvivesRestarts(t *testing.T) {
 	k := enginetest.New(t)
 	k.SetIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
@@ -104,12 +104,12 @@ func (s *stuck) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.Store.Commit(ctx, tenant, b)
 }
 
-// A kind of data that cannot be removed keeps no other from it, does not keep Step busy, and is tried again soon.
+// If one kind of data cannot be removed, others still are; Step does not stay busy, and retries soon.
 func TestRetentionGoesRoundTrouble(t *testing.T) {
 	s := &stuck{Store: memstore.New()}
 	k := enginetest.Open(t, s)
 	k.SetIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
-	k.MakeProject("zz") // comes after the one in trouble
+	k.MakeProject("zz") // comes after the one with the error
 	k.Post("old", enginetest.User("x"))
 	w := k.Ask(`{"session_id":"none"}`)
 	k.Drain()
@@ -139,7 +139,7 @@ func TestRetentionGoesRoundTrouble(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// On demand the job runs at once and says what it removed, of all projects.
+// On demand the job runs at once and reports what it removed, from all projects.
 func TestRetentionOnDemand(t *testing.T) {
 	k := enginetest.New(t)
 	k.Drain()
@@ -170,7 +170,7 @@ func TestRetentionOnDemand(t *testing.T) {
 	enginetest.WantKind(t, err, fault.Forbidden)
 }
 
-// readCounter counts what is read.
+// readCounter counts reads.
 type readCounter struct {
 	store.Store
 	reads atomic.Int64
@@ -181,8 +181,8 @@ func (c *readCounter) Read(ctx context.Context, tenant string, q store.Query) (s
 	return c.Store.Read(ctx, tenant, q)
 }
 
-// Work that this process queued is found without a look at all tenants, and a look goes over each once, however many
-// of them have something to do.
+// Work that this process queued is found without scanning all tenants, and a scan visits each tenant once, however
+// many have work.
 func TestStepScalesWithTenants(t *testing.T) {
 	c := &readCounter{Store: memstore.New()}
 	k := enginetest.Open(t, c)
@@ -235,7 +235,7 @@ func TestStepScalesWithTenants(t *testing.T) {
 	}
 }
 
-// What one process queued, another finds by its look.
+// Work that one process queued is found by another's scan.
 func TestStepFindsWhatOthersQueued(t *testing.T) {
 	k := enginetest.New(t)
 	k.Drain()

@@ -25,8 +25,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// servers are engines over one store, as several server processes are: they share nothing else, and the ids that they
-// make differ.
+// servers returns engines on one store, like several server processes: they share nothing else, and create different
+// ids.
 func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Options)) []*enginetest.Kit {
 	t.Helper()
 	var out []*enginetest.Kit
@@ -37,7 +37,7 @@ func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Option
 	return out
 }
 
-// What is changed on one server holds on all others from the next request on.
+// A change on one server applies on all others from the next request on.
 func TestChangesHoldOnAllServers(t *testing.T) {
 	on := servers(t, memstore.New(), 3)
 	for i := range 6 {
@@ -92,7 +92,7 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 	}
 }
 
-// One request sent to all servers at once, again and again, is stored once, and all give the same answer.
+// One request sent to all servers at once, repeatedly, is stored once, and all return the same answer.
 func TestOneRequestToAllServers(t *testing.T) {
 	on := servers(t, memstore.New(), 3)
 	const requests = 20
@@ -134,7 +134,7 @@ func TestOneRequestToAllServers(t *testing.T) {
 	}
 }
 
-// interposed runs a function once, just before the first commit that it is asked about and agrees to.
+// interposed calls a function once, just before the first commit that a condition selects.
 type interposed struct {
 	store.Store
 	mu   sync.Mutex
@@ -155,7 +155,7 @@ func (s *interposed) Commit(ctx context.Context, tenant string, b store.Batch) e
 	return s.Store.Commit(ctx, tenant, b)
 }
 
-// A server that is late in removing what expired does not remove what was stored anew meanwhile.
+// A server that removes expired data late does not remove what was stored again meanwhile.
 func TestLateExpiryRemovesNothingNew(t *testing.T) {
 	raw := memstore.New()
 	late := &interposed{Store: raw}
@@ -188,7 +188,7 @@ func TestLateExpiryRemovesNothingNew(t *testing.T) {
 	}
 }
 
-// The daily job goes on on one server: another one that did the same piece leaves the job's record alone.
+// The daily job advances on one server: another one that did the same step does not change the job's record.
 func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	raw := memstore.New()
 	late := &interposed{Store: raw}
@@ -206,7 +206,7 @@ func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	for _, k := range []*enginetest.Kit{k, slow} {
 		k.Advance(25 * time.Hour)
 	}
-	slow.Advance(time.Hour) // its record would say another time
+	slow.Advance(time.Hour) // its record would have another time
 	var after string
 	late.when = func(tenant string, b store.Batch) bool {
 		return tenant == ident.DefaultTenant && len(b.Put) == 1 && string(b.Put[0].Key) == "r\x00"
@@ -221,8 +221,8 @@ func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	}
 }
 
-// Servers of two versions over one store: each runs the built-ins that it comes with, however often each starts; what
-// the other one decided replays, and what it brought can be named.
+// Servers of two versions on one store: each runs its own built-ins, however often each starts; the other's decisions
+// can be replayed, and its built-ins can be named.
 func TestServersOfTwoVersions(t *testing.T) {
 	raw := memstore.New()
 	var padding wasmtest.Module
@@ -249,7 +249,7 @@ func TestServersOfTwoVersions(t *testing.T) {
 		if err != nil || p.Live != c.live || len(p.Versions) != 2 || p.Versions[c.live-1].State != "live" {
 			t.Errorf("server %d: %+v, error %v", i, p, err)
 		}
-		c.k.Advance(time.Duration(i) * time.Millisecond) // the same ids would else be given at the same time
+		c.k.Advance(time.Duration(i) * time.Millisecond) // otherwise the same ids would be created at the same time
 		w := c.k.Ask(`{"session_id":"s"}`)
 		for _, step := range w.Pipeline {
 			if step.Outcome != "ok" {
@@ -260,7 +260,7 @@ func TestServersOfTwoVersions(t *testing.T) {
 			other.Replay(w.DecisionID)
 		}
 	}
-	// An old server that never looked before runs a version that only a newer one brought.
+	// An old server runs a version that only a newer one brought, even on first use.
 	for _, k := range []*enginetest.Kit{servers(t, raw, 1)[0], old, young} {
 		for version := 1; version <= 2; version++ {
 			w := k.Ask(`{"session_id":"s","pipeline":[{"policy":"%s@%d"}],"budget":{"max_messages":0,"max_tokens":0}}`, name, version)
@@ -274,8 +274,8 @@ func TestServersOfTwoVersions(t *testing.T) {
 	wantClean(t, enginetest.Verified(t, raw))
 }
 
-// What a database that crashed beneath running servers may have lost, the settings that decisions share, is there again
-// soon: decisions of later on replay.
+// If a database crashes below running servers, it may lose the settings that decisions share. They are soon stored
+// again: later decisions can be replayed.
 func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
 	raw := memstore.New()
 	k := servers(t, raw, 1)[0]
@@ -296,7 +296,7 @@ func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// A summary that is due is made by one server, though all of them look for work at once.
+// A due summary is made by one server, although all of them look for work at once.
 func TestSummaryIsMadeByOneServer(t *testing.T) {
 	model := &enginetest.Scribe{}
 	on := servers(t, memstore.New(), 3, enginetest.SummariseWith(model))
@@ -333,8 +333,8 @@ func TestSummaryIsMadeByOneServer(t *testing.T) {
 	}
 }
 
-// Memories stored and forgotten on all servers while all put documents into blocks: each server finds what is there and
-// nothing else, and the store is sound.
+// Memories are stored and forgotten on all servers while all of them put documents into blocks: each server finds
+// exactly what exists, and the store is intact.
 func TestRecallOnAllServers(t *testing.T) {
 	raw := memstore.New()
 	on := servers(t, raw, 3)

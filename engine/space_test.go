@@ -10,7 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// On a full disk turns are refused whole, windows go on without a decision, and both are as before once there is room.
+// On a full disk turns are refused completely and windows are made without a decision. Both work again once there is
+// space.
 func TestFullDisk(t *testing.T) {
 	disk := &enginetest.FullDisk{Store: memstore.New()}
 	k := enginetest.Open(t, disk)

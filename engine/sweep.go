@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// sweepSession removes a chunk of what belonged to a deleted session. The last chunk takes the job with it.
+// sweepSession removes a chunk of a deleted session's data. The last chunk also removes the job.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
 	sinc, ok := records.SessionJob.Split(job.Key)
 	if !ok {
@@ -17,8 +17,8 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.db.DeleteRange(ctx, tenant, records.SessionRecords.Under(sinc)); more || err != nil {
 		return err
 	}
-	// A damaged job does not say which project it was. Then decisions stay until their retention ends, because an error
-	// would hold up the other jobs.
+	// A damaged job does not say which project it belongs to. Decisions then remain until their retention ends,
+	// because an error would block the other jobs.
 	if len(job.Value) == 8 {
 		pinc := ident.Incarnation(job.Value)
 		if more, err := e.Index.SweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
@@ -31,8 +31,9 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	return e.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, records.SummaryJob.Key(sinc)}})
 }
 
-// sweepProject makes jobs that sweep a deleted project's sessions, then removes its memories, its decisions and the
-// job. The index goes first, because the sweeps of the sessions would take their documents out one by one.
+// sweepProject creates jobs that sweep a deleted project's sessions, then removes its memories, its decisions and the
+// job. It removes the index first, because the sweeps of the sessions would remove their documents from it one by
+// one.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.ProjectJob.Split(job.Key)
 	if !ok {
@@ -48,7 +49,7 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 	return e.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// sweepTenant removes a chunk of a deleted tenant's space, and at the end its record, which frees the id.
+// sweepTenant removes a chunk of a deleted tenant's space, and finally its record, which frees the id.
 func (e *Engine) sweepTenant(ctx context.Context, _ string, job store.Item) error {
 	tenant, ok := records.TenantJob.Split(job.Key)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// A deleted session is gone at once, a sweep leaves nothing of it, and a decision made from it says so.
+// A deleted session is gone at once, a sweep removes all its data, and a decision made from it says so.
 func TestDeletedSessionLeavesNothing(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("kept", enginetest.User("ordinary"))
@@ -83,7 +83,7 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 	}
 }
 
-// Decisions go with their retention, idempotent answers after a day.
+// Decisions are removed after their retention, idempotent answers after a day.
 func TestExpiry(t *testing.T) {
 	k := enginetest.New(t)
 	once := ident.Once{Key: "k1", Body: [32]byte{1}}
@@ -118,7 +118,7 @@ func TestExpiry(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// A secret that an idempotent request is given again is nowhere stored in clear.
+// A secret in the answer to an idempotent request is never stored in plain text.
 func TestIdempotentSecrets(t *testing.T) {
 	k := enginetest.New(t)
 	once := ident.Once{Key: "k", Seal: "the caller's token"}

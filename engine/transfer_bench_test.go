@@ -16,11 +16,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// importedBytes is the size of each tenant's file that BenchmarkImport imports.
+// importedBytes is the size of each file that BenchmarkImport imports.
 const importedBytes = 100e6
 
-// BenchmarkImport imports tenants' files of 100 MB into a store on disk: recorded sessions, one session that never
-// ends, and memories of 300 bytes. It reports megabytes a second, and the processor time of a megabyte.
+// BenchmarkImport imports tenants' export files of 100 MB into a store on disk: recorded sessions, one very long
+// session, and memories of 300 bytes. It reports megabytes per second, and the CPU time per megabyte.
 func BenchmarkImport(b *testing.B) {
 	talks := recordedTalks(b)
 	for _, file := range []struct {
@@ -105,7 +105,7 @@ func letters(r rune) rune {
 	return -1
 }
 
-// recordedTalks gives the turns of recorded sessions, each as the messages of a line.
+// recordedTalks returns the turns of recorded sessions, each as the messages of a line.
 func recordedTalks(b *testing.B) (talks [][]string) {
 	b.Helper()
 	f, err := os.Open(filepath.Join(os.Getenv("MNEME_TESTDATA"), "tau-airline-50.jsonl"))

@@ -24,7 +24,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// asTenant makes a tenant and lets k act as its admin.
+// asTenant creates a tenant and lets k act as its admin.
 func asTenant(k *enginetest.Kit, id string) {
 	k.Helper()
 	made, err := k.CreateTenant(k.Context(), ident.Once{}, tenant.Spec{ID: id})
@@ -58,7 +58,7 @@ func imported(k *enginetest.Kit, file []byte) transfer.ImportReport {
 	return r
 }
 
-// settle gives a tenant some of everything.
+// settle gives a tenant some records of every kind.
 func settle(k *enginetest.Kit) {
 	k.Helper()
 	for n := range 3 {
@@ -92,7 +92,7 @@ func settle(k *enginetest.Kit) {
 	settleBoards(k, 100)
 }
 
-// shown is what a tenant shows, without what is new after an import.
+// shown returns everything visible of a tenant, without what changes in an import.
 func shown(k *enginetest.Kit) (out []string) {
 	k.Helper()
 	add := func(v any, err error) {
@@ -154,7 +154,8 @@ func shown(k *enginetest.Kit) (out []string) {
 	return out
 }
 
-// A tenant's file put into another tenant shows the same: settings, sessions, windows to the byte, policies.
+// A tenant that is exported and imported as another shows the same: settings, sessions, windows to the byte,
+// policies.
 func TestTenantRoundTrip(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -189,17 +190,17 @@ func TestTenantRoundTrip(t *testing.T) {
 		}
 	}
 	for _, it := range other.Everything("two") {
-		// A board's next look at its retention, and putting a few documents into blocks, are no work that is due.
+		// A board's next retention check, and putting a few documents into blocks, are not due.
 		later := bytes.HasPrefix(it.Key, []byte("j\x00e")) || bytes.HasPrefix(it.Key, []byte("j\x00f"))
 		if bytes.HasPrefix(it.Key, []byte("j\x00")) && !later {
 			t.Errorf("a job is left: %q", it.Key)
 		}
 	}
-	// The open call of the end is open still, and the next turn is the next number.
+	// The open call at the end is still open, and the next turn has the next number.
 	if next := other.Post("long", enginetest.Result("open", "late")); next.Turn != 81 {
 		t.Errorf("the next turn is %d", next.Turn)
 	}
-	// And out again: the same lines but for the header, the trailer and the project that every tenant is born with.
+	// A second export has the same lines, except for the header, the trailer and the project that every tenant has.
 	again := enginetest.New(t)
 	again.Now = k.Clock()
 	asTenant(again, "one")
@@ -215,7 +216,7 @@ func TestTenantRoundTrip(t *testing.T) {
 	}
 }
 
-// apart shows where two texts begin to differ.
+// apart shows where two texts start to differ.
 func apart(got, want string) string {
 	at := 0
 	for at < min(len(got), len(want)) && got[at] == want[at] {
@@ -229,7 +230,7 @@ func lines(file []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(file), "\n"), "\n")
 }
 
-// seal puts lines together with a last line that fits them.
+// sealed joins lines and appends a matching last line.
 func sealed(lines []string) []byte {
 	body := strings.Join(lines, "\n") + "\n"
 	records := map[string]int{}
@@ -243,7 +244,7 @@ func sealed(lines []string) []byte {
 	return []byte(body + `{"type":"end","records":` + string(counts) + `,"sha256":"` + hex.EncodeToString(sum[:]) + "\"}\n")
 }
 
-// A file that is not whole, or wrong anywhere, is refused with the line and stores nothing.
+// A file that is incomplete, or wrong anywhere, is refused with the line, and nothing is stored.
 func TestImportRefusesFaultyFiles(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -351,10 +352,10 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 			t.Errorf("%s: %v", way, refused)
 		}
 	}
-	imported(k, file) // and the file itself is good
+	imported(k, file) // the original file is accepted
 }
 
-// A name that is taken, by whatever, is a reason to import nothing at all.
+// If any name is taken, nothing is imported.
 func TestImportConflicts(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -383,7 +384,7 @@ func TestImportConflicts(t *testing.T) {
 		t.Errorf("a refused import left %v", got)
 	}
 
-	// All is taken once it was imported, what says the same included, but for a project that says nothing.
+	// After an import every name is taken, even for equal content, except for an empty project.
 	asTenant(k, "three")
 	r := imported(k, file)
 	_, err = tryImport(k, file)
@@ -397,7 +398,7 @@ func TestImportConflicts(t *testing.T) {
 	}
 }
 
-// The same request again is answered again, and another file under its key is refused.
+// A repeated request gets the same answer, and another file with its key is refused.
 func TestImportOnce(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")

@@ -23,7 +23,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// breaking is a store that fails all commits from a point on.
+// breaking is a store that fails all commits from some point on.
 type breaking struct {
 	store.Store
 	left int
@@ -36,8 +36,8 @@ func (b *breaking) Commit(ctx context.Context, tenant string, batch store.Batch)
 	return b.Store.Commit(ctx, tenant, batch)
 }
 
-// Wherever an import breaks off, each thing is there whole or not at all, and the same file goes on there: in the end
-// all is stored once.
+// Wherever an import is interrupted, each object exists completely or not at all, and the same file continues it: in
+// the end everything is stored once.
 func TestImportBrokenOff(t *testing.T) {
 	source := enginetest.New(t)
 	asTenant(source, "one")
@@ -59,7 +59,7 @@ func TestImportBrokenOff(t *testing.T) {
 	}
 	file, want := export(source), shown(source)
 	settled := func(k *enginetest.Kit, raw store.Store) map[string]int {
-		k.Advance(2 * time.Hour) // what was staged when it broke off is swept
+		k.Advance(2 * time.Hour) // what was staged at the interruption is swept
 		k.Drain()
 		r := enginetest.Verified(t, raw)
 		if !r.Clean() || r.LeftoverCount > 0 {
@@ -112,7 +112,7 @@ func TestImportBrokenOff(t *testing.T) {
 	}
 }
 
-// brokenOff gives a tenant into which the import of a file of its two sessions broke off after the first.
+// brokenOff returns a tenant in which the import of a file with its two sessions was interrupted after the first.
 func brokenOff(t *testing.T, m *enginetest.Meddler) (k *enginetest.Kit, file []byte) {
 	t.Helper()
 	source := enginetest.New(t)
@@ -139,7 +139,7 @@ func brokenOff(t *testing.T, m *enginetest.Meddler) (k *enginetest.Kit, file []b
 	return k, file
 }
 
-// Only the same file goes on, only for a while, and only what it stored itself is not in its way.
+// Only the same file continues an import, only for some time, and only what the import itself stored is no conflict.
 func TestImportGoesOn(t *testing.T) {
 	m := &enginetest.Meddler{Store: memstore.New()}
 	k, file := brokenOff(t, m)
@@ -179,7 +179,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// A file that two requests import at once is stored once: one of them gives way.
+// A file that two requests import at once is stored once: one of them fails.
 func TestImportTwiceAtOnce(t *testing.T) {
 	m := &enginetest.Meddler{Store: memstore.New()}
 	k, file := brokenOff(t, m)
@@ -196,7 +196,7 @@ func TestImportTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// Nothing of an import's file is left on disk.
+// No file of an import remains on disk.
 func TestImportLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { o.SpoolDir = dir })
@@ -214,7 +214,7 @@ func TestImportLeavesNoFile(t *testing.T) {
 	}
 }
 
-// A session that is deleted while it is exported is left out of the import; the rest of the file is good.
+// A session that is deleted during its export is omitted by the import; the rest of the file is valid.
 func TestExportBesideDeletion(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -250,7 +250,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// A tenant that is deleted while a file is imported into it gets nothing more, and its space is empty in the end.
+// If a tenant is deleted during an import into it, nothing more is stored, and its space is empty in the end.
 func TestImportIntoADeletedTenant(t *testing.T) {
 	source := enginetest.New(t)
 	var many []string
@@ -291,7 +291,8 @@ func TestImportIntoADeletedTenant(t *testing.T) {
 	}
 }
 
-// A session's summary goes with it, and one that covers what is not there is refused before anything is stored.
+// A session's summary is transferred with it, and one that covers missing messages is refused before anything is
+// stored.
 func TestSummariesMove(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// formerWindow is a window that an earlier build answered.
+// formerWindow is a window that an earlier build returned.
 type formerWindow struct {
 	Project string          `json:"project"`
 	Request json.RawMessage `json:"request"`
 	Window  json.RawMessage `json:"window"`
 }
 
-// windowShown is what of a window must not change when its tenant moves.
+// windowShown is the part of a window that must not change when its tenant is transferred.
 type windowShown struct {
 	Format   string          `json:"format"`
 	System   json.RawMessage `json:"system"`
@@ -29,7 +29,7 @@ type windowShown struct {
 	Usage    struct {
 		Messages   int `json:"history_messages"`
 		Considered int `json:"considered_messages"`
-	} `json:"usage"` // tokens are counted otherwise by now
+	} `json:"usage"` // tokens are counted differently now
 	Summary *struct {
 		Text   string    `json:"text"`
 		Turns  [2]uint32 `json:"covers_turns"`
@@ -37,8 +37,8 @@ type windowShown struct {
 	} `json:"summary"`
 }
 
-// A tenant's file that an earlier build exported is imported whole: the store verifies, the windows are the same to the
-// byte, and the file that is exported again holds the same lines.
+// An export file of an earlier build is imported completely: the store verifies, the windows are the same to the
+// byte, and a new export has the same lines.
 func TestImportOfFormerBuild(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join("..", "testdata", "tenant-0.1", name))
@@ -72,7 +72,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
 		}
-		if req.Memories != nil { // which stood there in all windows of that build
+		if req.Memories != nil { // it was in all windows of that build
 			req.Memories.Position, req.Memories.Role = "first", "system"
 			placed, err := json.Marshal(req)
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// settleMemories gives a tenant some of all kinds of memories: 27 that are there.
+// settleMemories gives a tenant memories of all kinds; 27 of them exist.
 func settleMemories(k *enginetest.Kit) {
 	k.Helper()
 	half := 0.25
@@ -60,10 +60,10 @@ func settleMemories(k *enginetest.Kit) {
 	k.Drain()
 }
 
-// shownMemories is what a tenant shows of its memories, recall with its scores included.
+// shownMemories returns everything visible of a tenant's memories, including recall with its scores.
 func shownMemories(k *enginetest.Kit, add func(any, error)) {
 	for _, m := range k.ListMemories(memory.Filter{}, 10) {
-		m.ETag = "" // it names the memory of one store
+		m.ETag = "" // it differs between stores
 		add(m, nil)
 		add(k.History(m.ID(), 50), nil)
 	}
@@ -78,10 +78,10 @@ func shownMemories(k *enginetest.Kit, add func(any, error)) {
 	}
 }
 
-// manyWords are so many in each of three entries that they are more than one commit takes.
+// manyWords is the number of words in each of three entries that makes them too large for one commit.
 const manyWords = 2500
 
-// settleBoards gives a tenant boards: one with agents and gaps, one that is empty, and one with entries of so many words.
+// settleBoards gives a tenant boards: one with agents and gaps, an empty one, and one with entries of so many words.
 func settleBoards(k *enginetest.Kit, words int) {
 	k.Helper()
 	days := 1000
@@ -121,7 +121,7 @@ func settleBoards(k *enginetest.Kit, words int) {
 	}
 }
 
-// shownBoards is what a tenant shows of its boards; notifications are not carried over.
+// shownBoards returns everything visible of a tenant's boards; notifications are not transferred.
 func shownBoards(k *enginetest.Kit, add func(any, error)) {
 	boards, err := k.Boards.List(k.Context(), k.Admin, records.Page{})
 	add(boards.Data, err)
@@ -138,7 +138,7 @@ func shownBoards(k *enginetest.Kit, add func(any, error)) {
 	}
 }
 
-// wholeBoards fails where a board lacks entries.
+// wholeBoards fails the test if a board lacks entries.
 func wholeBoards(k *enginetest.Kit) {
 	k.Helper()
 	boards, err := k.Boards.List(k.Context(), k.Admin, records.Page{})
@@ -154,8 +154,8 @@ func wholeBoards(k *enginetest.Kit) {
 	}
 }
 
-// A board that was imported goes on as the one it was: ids go on behind the last, who has read up to one goes on there,
-// retention runs, and chats raise notifications in inboxes that are new.
+// An imported board continues like the original: ids follow the last one, readers continue after their last entry,
+// retention runs, and chats raise notifications in new inboxes.
 func TestImportedBoardGoesOn(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -194,8 +194,8 @@ func TestImportedBoardGoesOn(t *testing.T) {
 	}
 }
 
-// An imported memory goes on as the one it was: it is overwritten, with all that it was before, expires, and is forgotten
-// without a trace.
+// An imported memory continues like the original: it can be overwritten, with its history, expires, and can be
+// forgotten without a trace.
 func TestImportedMemoryGoesOn(t *testing.T) {
 	k := enginetest.New(t)
 	asTenant(k, "one")
@@ -231,7 +231,7 @@ func TestImportedMemoryGoesOn(t *testing.T) {
 	}
 }
 
-// The quota of memories holds for imports: a file that does not fit stores nothing.
+// The quota of memories applies to imports: if a file does not fit, nothing is stored.
 func TestImportWithinMemoryQuota(t *testing.T) {
 	source := enginetest.New(t)
 	asTenant(source, "one")
@@ -251,8 +251,8 @@ func TestImportWithinMemoryQuota(t *testing.T) {
 	}
 }
 
-// TestImportOfOneMillisecond imports more memories than one commit takes, all changed in one millisecond and in two
-// projects, with an import that breaks off between them. Each is there and is found once the same file is sent again.
+// TestImportOfOneMillisecond imports more memories than one commit can hold, all changed in one millisecond and in
+// two projects, with an interruption between them. Each exists and is found once the same file is sent again.
 func TestImportOfOneMillisecond(t *testing.T) {
 	const n = 700
 	file := []string{`{"mneme_export":1,"tenant":"one","created_at":"2026-03-05T12:00:00Z"}`}
@@ -294,7 +294,7 @@ func TestImportOfOneMillisecond(t *testing.T) {
 	}
 }
 
-// hooked is a store that calls before each commit.
+// hooked is a store that calls a function before each commit.
 type hooked struct {
 	store.Store
 	before func() error
@@ -309,8 +309,8 @@ func (h *hooked) Commit(ctx context.Context, tenant string, b store.Batch) error
 	return h.Store.Commit(ctx, tenant, b)
 }
 
-// What an import wrote of a board is swept where the process dies amid it, and an import that takes too long ends without
-// a board.
+// If the process dies during the import of a board, the written part is swept. An import that takes too long ends
+// without a board.
 func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 	source := enginetest.New(t)
 	asTenant(source, "one")

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// interrupted does something between two reads.
+// interrupted calls a function between two reads.
 type interrupted struct {
 	store.Store
-	after int // reads
+	after int // number of reads before it
 	do    func()
 }
 
@@ -28,8 +28,8 @@ func (s *interrupted) Read(ctx context.Context, tenant string, q store.Query) (s
 	return s.Store.Read(ctx, tenant, q)
 }
 
-// A session that is deleted and swept, by whichever server, between its head's being read and its messages' is gone,
-// or is the one that was made since: never damaged.
+// If a session is deleted and swept, by any server, between the reads of its head and of its messages, it is gone, or
+// is the one that was created since: never damaged.
 func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for name, read := range map[string]func(k *enginetest.Kit) (int, error){

@@ -22,14 +22,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// Verify reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
-// and nothing else may write meanwhile. What it keeps in memory grows with the number of sessions and memories, and of
-// the documents of one index and the entries of one board, not with what they hold.
+// Verify reads a whole sealed store and checks every record against its kind and against the others. It changes
+// nothing, and nothing else may write meanwhile. Its memory grows with the number of sessions and memories, of the
+// documents of one index and of the entries of one board, but not with their content.
 func Verify(ctx context.Context, s store.Store) (*verify.Report, error) {
 	return verify.Store(ctx, s, verifiedRooms)
 }
 
-// verifiedRooms makes all rooms' checks of one tenant. A room's checks look into those of rooms below it only.
+// verifiedRooms returns all packages' checks of one tenant. The checks of a package only use those of packages below
+// it.
 func verifiedRooms() []verify.Room {
 	projects, sessions, index := project.NewChecks(), session.NewChecks(), index.NewChecks()
 	return []verify.Room{
@@ -45,8 +46,8 @@ func verifiedRooms() []verify.Room {
 		board.NewChecks(),
 		verify.Checks(history.Checks()),
 		stats.Checks(),
-		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job
-		// says of rooms depends on the version that wrote it.
+		// The checks of jobs and transfer are here, because these packages do not import verify. What the daily job
+		// stores about packages depends on the version that wrote it.
 		verify.Checks{
 			{Kind: records.DailyJob, Record: verify.Decodes[jobs.RetentionState]},
 			{Kind: records.Import, Record: importUnderWay},
@@ -55,7 +56,7 @@ func verifiedRooms() []verify.Room {
 	}
 }
 
-// importUnderWay checks the record of an import of a tenant's file.
+// importUnderWay checks the record of an import of a tenant's export file.
 func importUnderWay(s *verify.Space, it store.Item) {
 	var rec transfer.ImportProgress
 	if s.Decode(it, &rec) && rec.Lines < 2 {

@@ -28,7 +28,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// wantClean fails where a report has findings.
+// wantClean fails the test if a report has findings.
 func wantClean(t testing.TB, r *verify.Report) {
 	t.Helper()
 	for _, f := range r.Findings {
@@ -37,14 +37,14 @@ func wantClean(t testing.TB, r *verify.Report) {
 	}
 }
 
-// kinds are all kinds of records that there are.
+// kinds lists all kinds of records.
 var kinds = strings.Fields(`body headers summary decision decision_row effective session open_calls idempotent expiry audit live key project
 	job_session job_project job_import job_import_board import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
 	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
 	recall_stream recall_fresh recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
 	board_agent board_notice board_value job_board job_inbox job_board_due`)
 
-// A store with all there can be is clean, before its background work and after, and every kind of record is met.
+// A store with every kind of record has no findings, before its background work and after.
 func TestVerifyClean(t *testing.T) {
 	k := household(t)
 	r := k.Verify()
@@ -75,13 +75,13 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// rawRecord is one record as it stands under its seal.
+// rawRecord is one record as stored below its seal.
 type rawRecord struct {
 	tenant     string
 	key, value []byte
 }
 
-// kind names the line of the key layout that a record is of.
+// kind returns the kind in the key layout.
 func (r rawRecord) kind() string {
 	switch r.key[0] {
 	case 'm', 'c':
@@ -94,7 +94,7 @@ func (r rawRecord) kind() string {
 	return strings.TrimRight(string(r.key[:2]), "\x00")
 }
 
-// samples are some records of each kind, those of different places among them.
+// samples returns some records of each kind, including different positions.
 func samples(t testing.TB, s store.Store) (some []rawRecord) {
 	t.Helper()
 	most := campaign.Size(8, 12)
@@ -140,7 +140,7 @@ func rawRecords(t testing.TB, s store.Store) (all []rawRecord) {
 	return all
 }
 
-// names tells whether a report has a finding about a record, or about the long value that it is a rest of.
+// names reports whether a report has a finding about a record, or about the long value that it is a rest of.
 func names(r *verify.Report, one rawRecord, code string) bool {
 	if store.IsRest(one.key) && code == "damaged" {
 		one.key = bytes.TrimPrefix(one.key, []byte("z"))
@@ -151,20 +151,20 @@ func names(r *verify.Report, one rawRecord, code string) bool {
 	})
 }
 
-// TestCampaignVerifyFinds holds that what is wrong with a store is found, whichever record it is. The long form tries
-// more records of each kind.
+// TestCampaignVerifyFinds checks that verify finds an error in any record. The long form tries more records of each
+// kind.
 func TestCampaignVerifyFinds(t *testing.T) {
 	k := household(t)
 	for name, test := range map[string]func(*testing.T, *enginetest.Kit){"damaged": verifyDamaged, "lost": verifyLost,
 		"contradictions": verifyContradictions, "anything": verifyAnything} {
 		t.Run(name, func(t *testing.T) {
 			test(t, k)
-			wantClean(t, enginetest.Verified(t, k.Store)) // as it was
+			wantClean(t, enginetest.Verified(t, k.Store)) // unchanged
 		})
 	}
 }
 
-// Whichever record is damaged, it is named.
+// Any damaged record is named.
 func verifyDamaged(t *testing.T, k *enginetest.Kit) {
 	for _, one := range samples(t, k.Store) {
 		bad := slices.Clone(one.value)
@@ -177,7 +177,7 @@ func verifyDamaged(t *testing.T, k *enginetest.Kit) {
 	}
 }
 
-// Whichever record is lost, it is noticed, but for those that nothing else tells of.
+// Any lost record is noticed, except for those that nothing refers to.
 func verifyLost(t *testing.T, k *enginetest.Kit) {
 	// p: a project without a session; ps: a change of settings; ms: a summary that is not the last; zu: when a key was used; zt: the trace of a window; r: the daily job, which
 	// begins anew; s: the store's time, for which the system's is taken; vl: in which languages words are looked for; vx: that a document is dead, which its memory tells of.
@@ -185,7 +185,7 @@ func verifyLost(t *testing.T, k *enginetest.Kit) {
 		"s": true}
 	noticed := map[string]int{}
 	sweeps := swept(t, k)
-	goes := func(one rawRecord) bool { // it is being swept: its incarnation, its inbox or its stream is named by a job
+	goes := func(one rawRecord) bool { // it is being swept: a job names its incarnation, its inbox or its stream
 		return slices.ContainsFunc([]int{2, 11, 12}, func(at int) bool {
 			return len(one.key) >= at+8 && bytes.Contains(sweeps, one.key[at:at+8])
 		})
@@ -199,11 +199,11 @@ func verifyLost(t *testing.T, k *enginetest.Kit) {
 		switch r := enginetest.Verified(t, k.Store); {
 		case len(r.Findings) > 0:
 			noticed[kind]++
-		// A session without messages tells of nothing, a tenant without them looks like one that was not yet made.
+		// Nothing refers to a session without messages, and a tenant without any looks like an unfinished one.
 		case one.tenant == "leaving", silent[kind], bytes.Contains(one.key, []byte("empty")),
 			bytes.Contains(one.key, []byte("acme")), bytes.Contains(one.key, []byte("incarnat")):
 		default:
-			// What is being swept goes piece by piece.
+			// A sweep removes records piece by piece.
 			if !strings.Contains("mcv", kind[:1]) || !goes(one) {
 				t.Errorf("tenant %s: record %q is lost, and nothing was found", one.tenant, one.key)
 			}
@@ -218,7 +218,7 @@ func verifyLost(t *testing.T, k *enginetest.Kit) {
 	}
 }
 
-// swept are the keys of sweeps to do.
+// swept returns the keys of pending sweeps.
 func swept(t testing.TB, k *enginetest.Kit) (all []byte) {
 	for _, one := range rawRecords(t, k.Store) {
 		if one.key[0] == 'j' {
@@ -253,9 +253,9 @@ func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 		return func(v []byte) []byte { return append(slices.Clone(v), make([]byte, n)...) }
 	}
 	for _, c := range []struct {
-		name, prefix, holds string // of the record to alter
+		name, prefix, holds string // of the record to change
 		alter               func([]byte) []byte
-		kind, code          string // to be found
+		kind, code          string // expected
 	}{
 		{"more turns", "h", "talk", number("turns", 9), "headers", "missing"},
 		{"fewer turns", "h", "talk", number("turns", 1), "headers", "missing"},
@@ -370,7 +370,7 @@ func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 	}
 }
 
-// Whatever stands in a whole record, verify ends, and says so where it is nothing that the engine writes.
+// Whatever a record contains, verify ends, and reports content that the engine does not write.
 func verifyAnything(t *testing.T, k *enginetest.Kit) {
 	random := rand.New(rand.NewPCG(3, 4))
 	left := enginetest.Verified(t, k.Store).LeftoverCount
@@ -387,7 +387,7 @@ func verifyAnything(t *testing.T, k *enginetest.Kit) {
 			enginetest.Verified(t, k.Store)
 		}
 		one.put(t, k.Store, one.value)
-		// The same record under numbers as large as they can be.
+		// The same record with the largest possible numbers.
 		if n := len(one.key); n > 8 && one.key[0] != 'i' {
 			far := rawRecord{one.tenant, append(slices.Clone(one.key[:n-6]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), nil}
 			write(t, k.Store, far.tenant, far.key, value)
@@ -402,7 +402,7 @@ func verifyAnything(t *testing.T, k *enginetest.Kit) {
 	}
 }
 
-// A finding says which project and session it is about, by the names that an operator knows.
+// A finding names its project and session, by the names that an operator knows.
 func TestVerifySaysWhere(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("talk", enginetest.User("hello"), enginetest.Assistant("hi"))
@@ -418,7 +418,7 @@ func TestVerifySaysWhere(t *testing.T) {
 	}
 }
 
-// Random operations, with background work done and left undone, leave nothing to find.
+// After random operations, with background work done or pending, there are no findings.
 func TestVerifyAfterRandomOperations(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -513,7 +513,7 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 	}
 }
 
-// An empty store is clean, and a walk that fails says so.
+// An empty store has no findings, and a failed walk returns an error.
 func TestVerifyOfNothing(t *testing.T) {
 	wantClean(t, enginetest.Verified(t, memstore.New()))
 	closed := memstore.New()

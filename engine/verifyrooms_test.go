@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Every kind of record has exactly one check, and every check is of a kind that there is.
+// Every kind of record has exactly one check, and every check is for an existing kind.
 func TestVerifyChecksEachKindOnce(t *testing.T) {
 	checks := map[string]int{}
 	for _, room := range append(verifiedRooms(), verify.OwnChecks{}) {

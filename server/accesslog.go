@@ -13,11 +13,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 )
 
-// accessLog writes a line for each request, or for a sample of those that succeed.
+// accessLog writes a line for each failed request and for a sample of the successful ones.
 type accessLog struct {
 	*slog.Logger
 	sample    float64       // the share of successful requests that is logged, from 0 to 1
-	successes atomic.Uint64 // how many successful requests there were
+	successes atomic.Uint64 // the number of successful requests so far
 }
 
 // logLine is a line of the access log. It never holds a secret, a body or a query string.
@@ -26,9 +26,9 @@ type logLine struct {
 	tenant, key, decision   string
 
 	status   int
-	bytes    int64 // of the response's body that were written
+	bytes    int64 // bytes of the response body that were written
 	duration time.Duration
-	err      error // only where the client was not told the cause
+	err      error // set only if the client was not told the cause
 }
 
 // log writes the line of a request that has ended.
@@ -49,7 +49,7 @@ func (x *exchange) log(status, size int, took time.Duration) {
 	x.s.access.write(level, "request", &l)
 }
 
-// logLine describes the request without its outcome. It copies what Fiber will use again.
+// logLine describes the request without its outcome. It copies strings whose memory Fiber reuses.
 func (x *exchange) logLine() logLine {
 	l := logLine{id: x.id, method: strings.Clone(x.c.Method()), route: x.route.path,
 		path: string(x.c.Request().URI().PathOriginal()), tenant: x.caller.Tenant, key: x.caller.KeyID,
@@ -63,7 +63,7 @@ func (x *exchange) logLine() logLine {
 	return l
 }
 
-// isInternal reports whether err is a failure of the server whose cause the client does not see.
+// isInternal reports whether err is a server failure whose cause the client does not see.
 func isInternal(err error, status int) bool {
 	_, isProblem := errors.AsType[*problem](err)
 	_, isRefusal := errors.AsType[*relay.Refusal](err)
@@ -83,8 +83,8 @@ func (r *route) logLevel(status int, internal error) slog.Level {
 	return slog.LevelDebug
 }
 
-// picks reports whether a request is logged. The sample is spread evenly over the successful requests, whatever their
-// order is.
+// picks reports whether to log a request. The sample is spread evenly over the successful requests, in whatever order
+// they come.
 func (l *accessLog) picks(level slog.Level, status int) bool {
 	switch {
 	case !l.Enabled(context.Background(), level):
@@ -94,7 +94,7 @@ func (l *accessLog) picks(level slog.Level, status int) bool {
 	case l.sample <= 0:
 		return false
 	}
-	const bits = 53 // of a float64
+	const bits = 53 // the precision of a float64
 	return float64(mix(l.successes.Add(1))>>(64-bits))/(1<<bits) < l.sample
 }
 
@@ -106,7 +106,7 @@ func mix(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// write writes a line. Fields that are empty are left out.
+// write writes a line. It omits empty fields.
 func (l *accessLog) write(level slog.Level, message string, line *logLine) {
 	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs,
@@ -133,8 +133,8 @@ func (l *accessLog) write(level slog.Level, message string, line *logLine) {
 	l.LogAttrs(context.Background(), level, message, attrs...)
 }
 
-// logStream writes the line of a streamed response that has ended, or broken off with err. lost says that the reader
-// could not be written to.
+// logStream writes the line of a streamed response that has ended, or that broke off with err. lost says that writing
+// to the reader failed.
 func (l *accessLog) logStream(r *route, line *logLine, lost bool, err error) {
 	switch {
 	case err == nil:

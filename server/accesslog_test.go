@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// logLines returns the lines of the access log that have a route.
+// logLines returns the lines of the access log for a route.
 func (s *site) logLines(t *testing.T, route string) (lines []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(s.log.String()) {
@@ -25,7 +25,7 @@ func (s *site) logLines(t *testing.T, route string) (lines []map[string]any) {
 	return lines
 }
 
-// A line says who asked for what, and how the request ended.
+// A line says who requested what, and how the request ended.
 func TestAccessLogFields(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -79,7 +79,7 @@ const (
 	contextRoute = "/api/v1/projects/{project}/context"
 )
 
-// A sample is a share of the requests that succeed; those that fail are all logged.
+// The sample is a share of the successful requests; failed ones are all logged.
 func TestAccessLogSample(t *testing.T) {
 	t.Parallel()
 	const requests = 200

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// blocking takes turns, says when one begins, and answers it once end is closed.
+// blocking accepts turns, reports when one begins, and answers it once end is closed.
 func blocking(began chan<- struct{}, end <-chan struct{}) func(*setup) {
 	return appending(func(context.Context, *call[session.TurnRequest]) error {
 		began <- struct{}{}
@@ -33,7 +33,7 @@ func wantBusy(t *testing.T, a answer) {
 	}
 }
 
-// A tenant that holds all of its places waits, is then refused, and does not keep another one from its own.
+// A tenant that uses all its places waits, is then refused, and does not block another tenant.
 func TestPlacesAreFair(t *testing.T) {
 	t.Parallel()
 	began, end := make(chan struct{}, 100), make(chan struct{})
@@ -55,7 +55,7 @@ func TestPlacesAreFair(t *testing.T) {
 	}
 	other := make(chan int, 1)
 	go func() { other <- s.do("POST", turns, body(100)).status }()
-	<-began // although the flood has all that it may have
+	<-began // although the flood has all the places it may have
 	for range places {
 		held.Leave("flood")
 	}
@@ -68,7 +68,7 @@ func TestPlacesAreFair(t *testing.T) {
 	}
 }
 
-// Bodies that are on their way are bounded by their announced length, or as they come, before they are read.
+// Bodies in flight are limited by their announced length, or as they arrive, before they are read.
 func TestBodiesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
@@ -100,23 +100,23 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	for s.s.bytes.held() > 0 { // their bodies end early
 		time.Sleep(time.Millisecond)
 	}
-	// What is larger than the share is let in.
+	// A body that is larger than the share is admitted.
 	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 ||
 		s.s.bytes.held() != 0 {
 		t.Errorf("%d %s, %d bytes held", a.status, a.body, s.s.bytes.held())
 	}
 }
 
-// A long answer counts until its client has taken it.
+// A long response counts until its client has read it.
 func TestLongAnswersAreBounded(t *testing.T) {
 	t.Parallel()
-	const size = 32 << 20 // more than a socket's buffers take
+	const size = 32 << 20 // more than the socket buffers hold
 	s := start(t, limited(func(l *limits) { l.bytes = 6 * size }),
 		answering("listTools", func(_ context.Context, c *call[nothing]) (blob, error) {
 			return blob{contentType: jsonType, body: make([]byte, size)}, nil
 		}))
 	var slow []io.Closer
-	for range 2 { // each counts as a quarter of all
+	for range 2 { // each counts as a quarter of the budget
 		conn := s.dial()
 		fmt.Fprintf(conn, "GET /api/v1/tools HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("reader"))
 		slow = append(slow, conn)
@@ -137,7 +137,7 @@ func TestLongAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// A long answer counts twice its length, whether it has changed something or not.
+// A long response counts twice its length, whether the request has changed something or not.
 func TestLongAnswersCountTwice(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
@@ -157,7 +157,7 @@ func TestLongAnswersCountTwice(t *testing.T) {
 	}
 }
 
-// However many tenants take what they can, the next one finds something.
+// However many tenants take what they can, something is left for the next one.
 func TestBudgetIsFair(t *testing.T) {
 	t.Parallel()
 	b := newBudget(1 << 20)
@@ -176,7 +176,7 @@ func TestBudgetIsFair(t *testing.T) {
 	}
 }
 
-// However many streams a tenant opens, another one still gets its own.
+// However many streams a tenant opens, another tenant still gets its own.
 func TestTenantsShareStreams(t *testing.T) {
 	t.Parallel()
 	s := streaming(t, &fakeFeed{}, quick, func(l *limits) { l.connections = 32 })
@@ -202,7 +202,7 @@ func TestTenantsShareStreams(t *testing.T) {
 	}
 }
 
-// A stream waits for its tenant's turn before it looks at the store, and has no place while it has nothing to do.
+// A stream waits for its tenant's turn before it reads the store, and has no place while it is idle.
 func TestStreamsTakeTurns(t *testing.T) {
 	t.Parallel()
 	looked := make(chan struct{}, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// Answers that the engine puts together by hand have no other fields than the types that describe them.
+// Responses that the engine assembles by hand have no other fields than the types that describe them.
 func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 	t.Parallel()
 	s := start(t)

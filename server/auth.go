@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// token is the key that a request bears: Authorization: Bearer KEY, else X-Agent-Token: KEY. It is a copy.
+// token returns a copy of the key that a request carries, in Authorization: Bearer KEY or else in X-Agent-Token: KEY.
 func token(c *fiber.Ctx) string {
 	h := &c.Request().Header
 	scheme, key, _ := strings.Cut(string(h.Peek(fiber.HeaderAuthorization)), " ")
@@ -21,8 +21,8 @@ func token(c *fiber.Ctx) string {
 	return string(h.Peek("X-Agent-Token"))
 }
 
-// authorise finds out who asks, in which tenant, and whether the role is enough for the route. It answers key_missing or
-// role_too_low, or what credential, authenticate or enterTenant answer.
+// authorise determines the caller and the tenant, and checks that the caller's role is sufficient for the route. It
+// fails with key_missing, role_too_low, or an error of credential, authenticate or enterTenant.
 func (x *exchange) authorise(ctx context.Context) error {
 	cr, err := x.credential()
 	if err != nil {
@@ -51,8 +51,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	return x.enterTenant(ctx)
 }
 
-// enterTenant lets the root key choose a tenant with ?tenant=. Any other key works in its own tenant only. It answers
-// not_found for a tenant that does not exist, and for any tenant that is not the key's own.
+// enterTenant lets the root key choose a tenant with ?tenant=. Any other key works only in its own tenant. It fails
+// with not_found if the tenant does not exist or is not the key's own.
 func (x *exchange) enterTenant(ctx context.Context) error {
 	tenant := x.query("tenant")
 	if x.caller.Role != ident.RoleRoot {

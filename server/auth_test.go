@@ -40,7 +40,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Each route refuses no key with 401 and the role just below its own with 403, before it looks at anything else.
+// Each route refuses requests without a key with 401, and the role just below its own with 403, before any other
+// check.
 func TestEveryRouteAsksForItsRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -48,7 +49,7 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 		if r.role == ident.RoleNone {
 			continue
 		}
-		if r.proxied != nil { // its errors are those of a provider's protocol
+		if r.proxied != nil { // its errors follow a provider's protocol
 			for key, status := range map[string]int{"": 401, "reader": 403, rootKey: 403} {
 				if a := s.do(r.method, r.path, "", "Authorization", "", "X-Mneme-Key", key); a.status != status ||
 					!strings.Contains(string(a.body), `"error":{`) {

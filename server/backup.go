@@ -6,15 +6,15 @@ import (
 	"net/http"
 )
 
-// backupType is the media type of a backup: engine/store/backup says what it looks like.
+// backupType is the media type of a backup. Package engine/store/backup documents the format.
 const backupType = "application/octet-stream"
 
-// BackupFunc writes all that is stored, as of one instant, to w.
+// BackupFunc writes the whole store, as of one instant, to w.
 type BackupFunc func(ctx context.Context, w io.Writer) error
 
-// backUp streams a backup of the whole store, of all tenants. It answers backup_unsupported where the store's database
-// has backups of its own, and backup_running while another one is taken: a backup keeps old data in the database for as
-// long as it runs, so there is only one at a time.
+// backUp streams a backup of the whole store, with all tenants. It fails with backup_unsupported if the store's
+// database has its own backups, and with backup_running while another backup is taken. A backup keeps old data in the
+// database until it ends, so only one may run at a time.
 func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 	if s.backup == nil {
 		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported",

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// backup asks for a backup and gives back the response, its body still to be read.
+// backup requests a backup and returns the response with its body unread.
 func (s *site) backup() *http.Response {
 	s.t.Helper()
 	res, err := s.tryBackup()
@@ -43,7 +43,7 @@ func (s *site) tryBackup() (*http.Response, error) {
 // backingUp makes backups with write.
 func backingUp(write BackupFunc) func(*setup) { return func(o *setup) { o.Backup = write } }
 
-// endless writes until it cannot any more, and says when it has ended.
+// endless writes until that fails, and reports when it has ended.
 func endless(ended chan<- error) BackupFunc {
 	block := []byte(strings.Repeat("backup", 10_000))
 	return func(_ context.Context, w io.Writer) error {
@@ -56,7 +56,7 @@ func endless(ended chan<- error) BackupFunc {
 	}
 }
 
-// cutOff fails unless a body ends with an error: its reader must not take it for whole.
+// cutOff checks that a body ends with an error, so that its reader does not treat it as complete.
 func cutOff(t *testing.T, res *http.Response) {
 	t.Helper()
 	if n, err := io.Copy(io.Discard, res.Body); err == nil {
@@ -64,8 +64,8 @@ func cutOff(t *testing.T, res *http.Response) {
 	}
 }
 
-// A stream takes as long as its reader needs, though each response has its time: only a reader that takes nothing for
-// that long is cut off.
+// A stream may take as long as its reader needs, although other responses have a time limit: only a reader that reads
+// nothing for that long is cut off.
 func TestStreamLastsWhileItMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestStreamCutsOffWhoTakesNothing(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("it ended well")
 	}
-	if err == nil { // else it was cut before its headers
+	if err == nil { // otherwise it was cut off before its headers
 		cutOff(t, res)
 	}
 	if got := s.do("GET", "/metrics", ""); !strings.Contains(string(got.body), "mneme_http_requests_in_flight 1\n") {
@@ -122,7 +122,7 @@ func TestStreamCutsOffWhoTakesNothing(t *testing.T) {
 	}
 }
 
-// A server that stops waits for no stream.
+// A server that stops does not wait for streams.
 func TestStreamEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
@@ -138,7 +138,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	cutOff(t, res)
 }
 
-// What goes wrong once a stream is under way cuts it, panics too, and the server lives on.
+// An error or panic in a running stream cuts it off, and the server continues.
 func TestStreamThatFails(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -152,7 +152,7 @@ func TestStreamThatFails(t *testing.T) {
 		return errors.New("a broken disk")
 	}))
 	for _, why := range []string{"a defect", "a broken disk"} {
-		if res, err := s.tryBackup(); err == nil { // else it was cut before its headers
+		if res, err := s.tryBackup(); err == nil { // otherwise it was cut off before its headers
 			cutOff(t, res)
 		}
 		for !strings.Contains(s.log.String(), why) {
@@ -164,7 +164,7 @@ func TestStreamThatFails(t *testing.T) {
 	}
 }
 
-// One backup is taken at a time, whatever became of the one before; HEAD takes none.
+// Only one backup is taken at a time, however the previous one ended; HEAD takes none.
 func TestOneBackupAtATime(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 2)

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// The hot path's price: the context route, with a window that costs nothing to make, against a bare Fiber route that
-// answers the same bytes. The edge may cost as much again as Fiber, not more.
+// BenchmarkContextRoute compares the context route, with a window that costs nothing to make, with a bare Fiber route
+// that returns the same bytes. The server may cost as much again as Fiber, not more.
 func BenchmarkContextRoute(b *testing.B) {
 	stored := bytes.Repeat([]byte(`{"role":"user","content":"some words"},`), 500) // 19.5 kB
 	devNull, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)

@@ -24,7 +24,7 @@ func (s *Server) deleteBoardAgent(ctx context.Context, c *call[nothing]) (nothin
 	return nothing{}, s.engine.Boards.DeleteAgent(ctx, c.caller, c.path("board"), c.path("agent"))
 }
 
-// inbox lists the notifications of an agent. It answers invalid_value where unread is neither true nor false.
+// inbox lists the notifications of an agent. It fails with invalid_value if unread is neither true nor false.
 func (s *Server) inbox(ctx context.Context, c *call[nothing]) (page board.InboxPage, err error) {
 	unread, err := c.queryBool("unread")
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) inbox(ctx context.Context, c *call[nothing]) (page board.InboxP
 		After: c.query("after"), Unread: unread != nil && *unread, Limit: c.page.Limit, Base: c.base()})
 }
 
-// streamInbox follows the notifications of an agent: those after Last-Event-ID, else after the query's after.
+// streamInbox streams the notifications of an agent that follow Last-Event-ID, or else the query's after.
 func (s *Server) streamInbox(ctx context.Context, c *call[nothing]) (out streamed, err error) {
 	from := board.InboxFollow{After: c.lastEventID(), Base: c.base()}
 	if from.After == "" {

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// defaultMaxBody bounds a request's body, in bytes.
+	// defaultMaxBody is the maximum size of a request body, in bytes.
 	defaultMaxBody = 8 << 20
-	// importMaxBody is the same for an imported session, so that any session that was exported can be imported again.
+	// importMaxBody is the maximum for an imported session. It is large enough to import any exported session.
 	importMaxBody = 64 << 20
-	// keptBuffer is the largest buffer, in bytes, that is kept for the body of a later request.
+	// keptBuffer is the size, in bytes, of the largest buffer that is kept for the body of a later request.
 	keptBuffer = 1 << 20
-	// trusted is how many bytes of the length that a call's headers promise are believed. The memory for bodies counts
-	// all of it already.
+	// trusted is the largest buffer, in bytes, that is allocated for a model call because of its Content-Length. The
+	// memory budget counts the full length from the start.
 	trusted = 256 << 10
-	// drainable is how many bytes of a refused body are read, so that its connection can be used again.
+	// drainable is the maximum number of unread bytes of a refused body that are read so that the connection can be
+	// reused.
 	drainable = 64 << 10
 )
 
-// receive checks the body's type and reads all of it into raw, for a route that takes a body; a route that streams
-// reads it itself. It answers body_missing, unsupported_encoding, unsupported_media_type, body_too_large,
+// receive checks the body's type and reads the whole body into raw if the route takes a body. Routes that stream read
+// the body themselves. It fails with body_missing, unsupported_encoding, unsupported_media_type, body_too_large,
 // busy, incomplete_body or request_timeout.
 func (x *exchange) receive() (err error) {
 	if !x.unread {
@@ -50,7 +51,7 @@ func (x *exchange) receive() (err error) {
 	x.connection().is(receiving)
 	x.raw, err = x.readBody(x.raw, limit)
 	x.connection().is(working)
-	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
+	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // a chunked body without chunks
 		return x.bodyMissing()
 	}
 	return err
@@ -64,7 +65,7 @@ func (x *exchange) bodyMissing() *problem {
 	return refuse(http.StatusBadRequest, "body_missing", "this route needs %s", what)
 }
 
-// errAwaited words for the client why its body did not arrive: request_timeout or incomplete_body.
+// errAwaited returns the problem for a body that did not arrive: request_timeout or incomplete_body.
 func errAwaited(err error) *problem {
 	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
 		return refuse(http.StatusRequestTimeout, "request_timeout", "the body did not arrive in time")
@@ -72,9 +73,9 @@ func errAwaited(err error) *problem {
 	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or is not framed as its headers say")
 }
 
-// readBody appends the request's body to dst. The buffer grows with the bytes that arrive; of the length that the
-// headers promise, a call's gets trusted at most at once. A chunked body that is cut off between two chunks looks whole
-// here; decoding its JSON finds it.
+// readBody appends the request body to dst. The buffer grows with the bytes that arrive; for a model call, at most
+// trusted bytes are allocated in advance. A chunked body that is cut off between two chunks looks complete here;
+// decoding its JSON detects that.
 func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	header := &x.c.Request().Header
 	stream, length := x.c.Request().BodyStream(), header.ContentLength()
@@ -84,13 +85,13 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	if length > limit {
 		return dst, tooLarge(limit)
 	}
-	if !x.bytes.grow(bodyCost * int64(length)) { // of a chunked body nothing yet
+	if !x.bytes.grow(bodyCost * int64(length)) { // nothing yet for a chunked body
 		return dst, tooMany()
 	}
 	for {
 		if len(dst) == cap(dst) {
 			more := max(4<<10, len(dst))
-			if x.route.proxied != nil && length > 0 { // it may be kept for as long as its answer lasts
+			if x.route.proxied != nil && length > 0 { // it may be kept until the response ends
 				more = min(max(trusted, more), length+1-len(dst))
 			}
 			dst = append(make([]byte, 0, len(dst)+more), dst...)
@@ -119,15 +120,15 @@ func tooLarge(limit int) *problem {
 	return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "the body may have at most %d bytes", limit)
 }
 
-// checkContent refuses a body that is compressed or of another type than the route takes. A body without a content type
-// is taken to be of the route's type.
+// checkContent refuses compressed bodies and bodies of another type than the route takes. A body without a content
+// type is assumed to have the route's type.
 func (x *exchange) checkContent() error {
 	h := &x.c.Request().Header
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
 		return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding",
 			"send the body without a content encoding")
 	}
-	if x.route.proxied != nil { // the provider says what it takes
+	if x.route.proxied != nil { // the provider decides what it accepts
 		return nil
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
@@ -139,9 +140,9 @@ func (x *exchange) checkContent() error {
 	return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the body as %s", x.route.mediaType())
 }
 
-// settle deals with the unread rest of a body that was refused. The next request on the connection begins behind that
-// rest, so a short rest is read here. For a long one the connection is closed, but only after a while: closing it while
-// the client still sends would reset it, and the client would never see the answer.
+// settle handles the unread rest of a refused body. The next request on the connection starts after that rest. settle
+// reads a short rest. If the rest is long, it closes the connection, but not at once: closing while the client still
+// sends would reset the connection, and the client would never see the response.
 func (x *exchange) settle() {
 	if !x.unread {
 		return
@@ -168,8 +169,8 @@ func (x *exchange) settle() {
 	})
 }
 
-// linger sends the answer, closes our side of the connection, and reads on for some time. rest reads the connection and
-// the bytes of it that are buffered already.
+// linger sends the answer, closes the server's side of the connection, and keeps reading for a while. rest reads the
+// bytes that are already buffered, then the connection.
 func linger(conn *conn, rest net.Conn, answer []byte, within time.Duration) {
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return
@@ -184,14 +185,15 @@ func linger(conn *conn, rest net.Conn, answer []byte, within time.Duration) {
 	_, _ = io.Copy(io.Discard, rest)
 }
 
-// bodyStream reads the body of a route that streams. Each read may take as long as a whole body may on other routes.
+// bodyStream returns a reader of the body, for a route that streams. Each read may take as long as reading a whole
+// body may on other routes.
 func (x *exchange) bodyStream() io.Reader {
 	return &bodyReader{x: x, left: x.c.Request().Header.ContentLength()}
 }
 
 type bodyReader struct {
 	x    *exchange
-	left int // bytes still to come; negative where the length is unknown
+	left int // bytes still to come; negative if the length is unknown
 }
 
 func (r *bodyReader) Read(b []byte) (int, error) {

@@ -20,7 +20,7 @@ import (
 
 func small(o *setup) { o.limits.body = 100_000 }
 
-// body makes a turn of n bytes.
+// body returns a turn of n bytes.
 func body(n int) string {
 	const head, tail = `{"messages":["`, `"]}`
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
@@ -54,7 +54,7 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// A client that writes all it has before it reads must still get its answer, whether or not it may write at all.
+// A client that writes everything before it reads must still get its response, whether or not it may write at all.
 func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, anyTurn, small, limited(func(l *limits) { l.linger = time.Minute }))
@@ -92,7 +92,7 @@ func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 	}
 }
 
-// What is left of a refused body must not be read as the next request.
+// The rest of a refused body must not be read as the next request.
 func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -125,7 +125,7 @@ func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 	}
 }
 
-// Headers that promise much must not cost much.
+// Headers that announce a large body must not cost much memory.
 func TestPromisedBytesAreNotAllocated(t *testing.T) {
 	s := start(t, anyTurn, limited(func(l *limits) { l.bytes = 1 << 40 }))
 	key := s.key("agent")
@@ -181,7 +181,7 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// A client that sends slowly holds a connection for a bounded time, and no other client waits.
+// A client that sends slowly holds a connection for a limited time, and no other client waits.
 func TestSlowClientsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, limited(func(l *limits) { l.headers, l.read = 150*time.Millisecond, 150*time.Millisecond }))

@@ -6,12 +6,13 @@ import (
 	"sync"
 )
 
-// bodyCost is how many bytes of memory a byte of a request's body can take, from its arrival to its answer: the body,
-// its texts, their tokens, what is stored, and garbage until it is collected. Long messages take 8, bodies of tiny
-// values 32.
+// bodyCost is the estimated peak memory, in bytes, per byte of a request body, from its arrival to the response: the
+// body, its texts, their tokens, what is stored, and uncollected garbage. Long messages take 8, bodies of tiny values
+// 32.
 const bodyCost = 32
 
-// defaultBudget is the memory that requests' bodies and long answers may take together: half of the process's limit.
+// defaultBudget returns the memory that request bodies and long responses may take together: half of the process's
+// limit.
 func defaultBudget() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 { // the operator has switched the limit off
@@ -20,8 +21,8 @@ func defaultBudget() int64 {
 	return limit / 2
 }
 
-// budget shares a number of bytes between tenants. Each may hold half of what the others have left, so that however
-// many take all that they can, there is something for the next one.
+// budget shares a number of bytes between tenants. Each may hold half of what the others have left, so there is
+// always something left for the next tenant.
 type budget struct {
 	size int64
 
@@ -32,18 +33,19 @@ type budget struct {
 
 func newBudget(size int64) *budget { return &budget{size: size, tenants: map[string]int64{}} }
 
-// lease is what one request holds of a budget. The zero lease holds nothing.
+// lease is the share of a budget that one request holds. The zero lease holds nothing.
 type lease struct {
 	of     *budget
 	tenant string
 	bytes  int64
 }
 
-// grow takes so many bytes more. One request counts as a quarter of the budget at most, so that where there is little
-// memory, every request that the other limits allow can be served while not much else is.
+// grow adds bytes to the lease and reports whether they fit. One request counts as at most a quarter of the budget,
+// so that with little memory, any request that the other limits allow can still be served when the server is not
+// busy.
 func (l *lease) grow(bytes int64) bool { return l.take(bytes, false) }
 
-// force is grow for what is there already: the next ones are then refused.
+// force adds bytes that are already allocated. If they exceed the budget, later requests are refused.
 func (l *lease) force(bytes int64) { l.take(bytes, true) }
 
 func (l *lease) take(bytes int64, force bool) bool {
@@ -64,7 +66,7 @@ func (l *lease) take(bytes int64, force bool) bool {
 	return true
 }
 
-// release gives everything back.
+// release returns all bytes to the budget.
 func (l *lease) release() {
 	if l.bytes == 0 {
 		return
@@ -78,7 +80,7 @@ func (l *lease) release() {
 	l.bytes = 0
 }
 
-// held is how much of the budget is taken.
+// held returns the number of bytes that are in use.
 func (b *budget) held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// The console is a single page below consolePath, with a state for each of its paths. Files below its assets have a
-// hash in their names and never change.
+// The console is a single page under consolePath; every path below it is a state of the page. File names under its
+// assets directory contain a hash, so those files never change.
 const (
 	consolePath = "/console/"
 	consolePage = "index.html"
 	assets      = "assets/"
 )
 
-// consoleHeaders are sent with every file of the console, beside those of every answer. Nothing is loaded from
-// elsewhere, no script or style stands in a page, and texts cannot become markup.
+// consoleHeaders are sent with every file of the console, in addition to the headers of every response. They allow no
+// resources from other origins and no inline scripts or styles, and they prevent text from becoming markup.
 var consoleHeaders = [...][2]string{
 	{fiber.HeaderContentSecurityPolicy, "default-src 'none'; script-src 'self'; style-src 'self'; " +
 		"img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; " +
@@ -33,25 +33,25 @@ var consoleHeaders = [...][2]string{
 	{"Cross-Origin-Resource-Policy", "same-origin"},
 }
 
-// consoleTypes are the types of the console's files by their extension. The machine's own table is not asked, because
-// it differs between machines.
+// consoleTypes maps file extensions to media types. The system's table is not used, because it differs between
+// machines.
 var consoleTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2",
 	".json": jsonType, ".txt": "text/plain; charset=utf-8",
 }
 
-// console is the built page, ready to be served.
+// console holds the built page, ready to serve.
 type console struct {
 	root  bool // the operator's key may sign in
 	files map[string]func() (consoleFile, error)
 	route *route
 }
 
-// consoleFile is a file as it is sent. packed is nil where packing does not make it smaller.
+// consoleFile is a file as it is sent. packed is nil if compression does not make it smaller.
 type consoleFile struct{ body, packed []byte }
 
-// newConsole lists the files of the built console. Each is read when it is first asked for.
+// newConsole lists the files of the built console. Each file is read on the first request for it.
 func newConsole(dist fs.FS, root bool, m *metrics) (*console, error) {
 	c := &console{root: root, files: map[string]func() (consoleFile, error){},
 		route: &route{line: line{path: consolePath, options: options{quiet: true}}, metrics: m.route(http.MethodGet, consolePath)}}
@@ -82,8 +82,8 @@ func readConsoleFile(dist fs.FS, name string) (f consoleFile, err error) {
 	return f, err
 }
 
-// isConsole tells whether a request that no route takes is for the console. Its paths are no part of the API, so they
-// are neither routes nor described, and every route of the API goes before them.
+// isConsole reports whether a request without a route is for the console. Console paths are not part of the API: they
+// are not in the table of routes and not in the description, and every API route takes precedence.
 func (s *Server) isConsole(c *fiber.Ctx, err error) bool {
 	found, ok := errors.AsType[*fiber.Error](err)
 	if s.console == nil || !ok || found.Code != http.StatusNotFound {
@@ -94,7 +94,7 @@ func (s *Server) isConsole(c *fiber.Ctx, err error) bool {
 		(path == "/" || path+"/" == consolePath || strings.HasPrefix(path, consolePath))
 }
 
-// serveConsole answers what is for the console.
+// serveConsole serves requests for the console.
 func (x *exchange) serveConsole() error {
 	if strings.HasPrefix(x.c.Path(), consolePath) {
 		return x.consoleFile()
@@ -102,8 +102,7 @@ func (x *exchange) serveConsole() error {
 	return x.leadToConsole()
 }
 
-// leadToConsole sends browsers on to the console. Programs that ask for the root are told, as before, that there is
-// nothing.
+// leadToConsole redirects browsers to the console. Other clients that request the root get a 404.
 func (x *exchange) leadToConsole() error {
 	if x.c.Path() == "/" && !strings.Contains(string(x.c.Request().Header.Peek(fiber.HeaderAccept)), "text/html") {
 		return x.unroutable(fiber.ErrNotFound)
@@ -113,8 +112,8 @@ func (x *exchange) leadToConsole() error {
 	return nil
 }
 
-// consoleFile answers one file of the console, and the page itself for every other path, which is one of its states. An
-// asset that is not there is a 404: it belongs to another version of the page.
+// consoleFile serves a file of the console, and the page itself for every other path, which is one of its states. A
+// missing asset is a 404, because it belongs to another version of the page.
 func (x *exchange) consoleFile() error {
 	name := path.Clean(cmp.Or(strings.TrimPrefix(strings.Clone(x.c.Path()), consolePath), consolePage))
 	open, ok := x.s.console.files[name]

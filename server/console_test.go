@@ -9,14 +9,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// builtConsole stands for the built page in tests of how it is served.
+// builtConsole is a small console for tests of how it is served.
 var builtConsole = fstest.MapFS{
 	"index.html":           {Data: []byte("<!doctype html><title>the page</title>")},
 	"favicon.svg":          {Data: []byte("<svg/>")},
 	"assets/app-4f5a6b.js": {Data: []byte(strings.Repeat("console.log(1);", 100))},
 }
 
-// asBrowser sends a GET as a browser's address bar does; redirects are not followed, and nothing is unpacked.
+// asBrowser sends a GET like a browser's address bar. It follows no redirects and decompresses nothing.
 func (s *site) asBrowser(path string, headers ...string) answer {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.addr+path, nil)
@@ -34,7 +34,7 @@ func (s *site) asBrowser(path string, headers ...string) answer {
 	return read(s.t, res)
 }
 
-// Every state of the console is served the page, which nobody keeps; what the page loads is kept for ever.
+// Every state of the console gets the page, which is not cached; the page's files are cached for ever.
 func TestConsoleIsServed(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -89,7 +89,7 @@ func TestConsoleIsServed(t *testing.T) {
 	}
 }
 
-// An operator who leaves the console out has no page, no sign-in, and no cookie that opens anything.
+// If the operator disables the console, there is no page, no sign-in, and no cookie that grants access.
 func TestConsoleCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	both := memstore.New()

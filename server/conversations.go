@@ -7,7 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// conversations answers what a project keeps of conversations. It answers parameter_missing without project_id.
+// conversations returns the statistics of a project's conversations. It fails with parameter_missing without
+// project_id.
 func (s *Server) conversations(ctx context.Context, c *call[nothing]) (session.ConversationStats, error) {
 	project, err := c.required("project_id")
 	if err != nil {
@@ -16,8 +17,9 @@ func (s *Server) conversations(ctx context.Context, c *call[nothing]) (session.C
 	return s.engine.Sessions.Conversations(ctx, c.caller, project)
 }
 
-// purgeConversations deletes the old sessions of a project, or with dry_run=true counts them. It answers
-// parameter_missing without project_id or older_than_days, and out_of_range or invalid_value for what it cannot read.
+// purgeConversations deletes the old sessions of a project, or only counts them if dry_run=true. It fails with
+// parameter_missing without project_id or older_than_days, and with out_of_range or invalid_value for malformed
+// values.
 func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out session.Purged, err error) {
 	var spec session.PurgeSpec
 	if spec.ProjectID, err = c.required("project_id"); err != nil {

@@ -2,5 +2,5 @@
 
 package server
 
-// maxDescriptors knows no limit, because the system has none for a process.
+// maxDescriptors reports that there is no limit, because this system has no limit per process.
 func maxDescriptors() (int, bool) { return 0, false }

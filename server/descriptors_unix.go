@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// maxDescriptors is how many files and connections the process may have open.
+// maxDescriptors returns the number of files and connections that the process may have open.
 func maxDescriptors() (int, bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

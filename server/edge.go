@@ -20,20 +20,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
-// A request goes through the edge in this order; each step may end it with a problem, and the cheap ones come first.
+// A request passes these steps in order. Each step may end it with a problem, and the cheap steps come first.
 //
-//  1. begin: it gets an exchange and a request id.
-//  2. authorise (auth.go): the key, its role, the tenant.
-//  3. limitRate (ratelimit.go): the tenant's rate.
-//  4. checkQuery and readPage (parameters.go): the query's names; limit and cursor, where the route lists.
-//  5. receive (body.go): the body, bounded, where the route takes one.
-//  6. readOnce (parameters.go): the Idempotency-Key, where the route stores.
-//  7. enter (admission.go): a place among those that work, in the tenant's turn.
-//  8. handle: strictjson decodes the body, and the handler asks the engine.
-//  9. respond: the answer is written, or stream.go begins to write it.
-//  10. end: a problem is rendered (problem.go), and the request is counted and logged.
+// 1. begin: the request gets an exchange and a request id. 2. authorise (auth.go): the key, its role, the tenant. 3.
+// limitRate (ratelimit.go): the tenant's rate limit. 4. checkQuery and readPage (parameters.go): the query's names;
+// limit and cursor if the route lists. 5. receive (body.go): the body, bounded, if the route takes one. 6. readOnce
+// (parameters.go): the Idempotency-Key if the route stores. 7. enter (admission.go): a place to work in, in the
+// tenant's turn. 8. handle: strictjson decodes the body, and the handler calls the engine. 9. respond: the response
+// is written, or stream.go starts to write it. 10. end: a problem is rendered (problem.go), and the request is
+// counted and logged.
 
-// exchange is one request on its way through the edge. Exchanges are reused, so nothing may keep one beyond its
+// exchange is the state of one request in the server. Exchanges are reused, so nothing may keep one after its
 // request.
 type exchange struct {
 	s     *Server
@@ -43,47 +40,45 @@ type exchange struct {
 	start time.Time
 
 	caller ident.Caller
-	bears  credential // by which the caller is known
+	bears  credential // identifies the caller
 	once   ident.Once
 	page   records.Page
 	raw    []byte // the body as received
-	bytes  lease  // what the body takes of the memory for bodies
+	bytes  lease  // the share of the memory budget that the body takes
 	place  *admission.Place
-	unread bool // a part of the body may still be on the connection
+	unread bool // part of the body may still be on the connection
 
 	decision string // the id of the decision that the handler made, for the log
 	streamed bool   // the stream logs the request when it ends
 	err      error
 }
 
-// call is a request as a handler gets it: decoded, authorised, bounded.
+// call is a request as a handler gets it: decoded, authorised, within limits.
 type call[Req any] struct {
 	*exchange
 	body Req
 }
 
-// buffer is an empty buffer to append the response's body to. It is Fiber's own, and Fiber uses it again for a later
-// response.
+// buffer returns an empty buffer for the response body. It belongs to Fiber, which reuses it for a later response.
 func (x *exchange) buffer() []byte {
 	return x.c.Response().SwapBody(nil)[:0]
 }
 
 const jsonType = "application/json"
 
-// headerEpoch names the stretch of its history that the shared store reads. Where it differs from that of an earlier
-// answer, the database failed over in between, and without synchronous replication what was acknowledged last may be
-// gone.
+// headerEpoch names the header with the timeline of the shared database. If it differs from an earlier response's,
+// the database failed over in between, and without synchronous replication the last acknowledged writes may be lost.
 const headerEpoch = "Mneme-Epoch"
 
-// endpoint is a handler with its types erased, so that the table of routes can hold it.
+// endpoint is a handler without its types, so that the table of routes can hold it.
 type endpoint struct {
 	takesBody         bool
 	request, response reflect.Type
 	serve             func(ctx context.Context, x *exchange) error
 }
 
-// handle turns a function of decoded values into an endpoint. Every handler is reached through it. A body that does not
-// fit Req is answered with invalid_json, unknown_field, duplicate_field, wrong_type or invalid_time.
+// handle turns a function of decoded values into an endpoint. Every handler is called through it. It fails with
+// invalid_json, unknown_field, duplicate_field, wrong_type or invalid_time if the body does not fit Req.
 func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, error)) endpoint {
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
@@ -108,7 +103,8 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	return e
 }
 
-// respond writes a success. A response with a method answer gives its own value and status; status 0 is the route's.
+// respond writes a successful response. A response with a method answer provides its own value and status; status 0
+// means the route's.
 func (x *exchange) respond(resp any) error {
 	r := x.c.Response()
 	r.SetStatusCode(x.route.status)
@@ -130,7 +126,7 @@ func (x *exchange) respond(resp any) error {
 	default:
 		r.Header.SetContentType(jsonType)
 		enc := json.NewEncoder(r.BodyWriter())
-		enc.SetEscapeHTML(false) // so that texts come back as they were sent
+		enc.SetEscapeHTML(false) // return texts as they were sent
 		if err := enc.Encode(resp); err != nil {
 			return fmt.Errorf("encoding a response: %w", err)
 		}
@@ -138,7 +134,7 @@ func (x *exchange) respond(resp any) error {
 	}
 }
 
-// serve handles every request that has a route.
+// serve returns the Fiber handler of a route.
 func (s *Server) serve(r *route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		x := s.begin(c, r)
@@ -148,7 +144,8 @@ func (s *Server) serve(r *route) fiber.Handler {
 	}
 }
 
-// unrouted answers what Fiber finds no route for, which may be for the console, and requests that it cannot read.
+// unrouted responds to requests for which Fiber has no route, which may be for the console, and to requests that it
+// cannot read.
 func (s *Server) unrouted(c *fiber.Ctx, err error) error {
 	if s.isConsole(c, err) {
 		x := s.begin(c, s.console.route)
@@ -171,8 +168,7 @@ func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
 	return x
 }
 
-// requestID is the client's X-Request-ID where that is an id like any other, and so safe to log and echo, else a new
-// one.
+// requestID returns the client's X-Request-ID if it is a valid id, and so safe to log and echo, or else a new id.
 func (s *Server) requestID(c *fiber.Ctx) string {
 	if id := string(c.Request().Header.Peek(fiber.HeaderXRequestID)); ident.ValidID(id) {
 		return id
@@ -180,7 +176,7 @@ func (s *Server) requestID(c *fiber.Ctx) string {
 	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
 }
 
-// dispatch takes a request through steps 2 to 9. The body of a request without a valid key is never read.
+// dispatch takes a request through steps 2 to 9. It never reads the body of a request without a valid key.
 func (s *Server) dispatch(x *exchange) error {
 	if x.route.console {
 		if err := x.fromConsole(); err != nil {
@@ -202,7 +198,7 @@ func (s *Server) dispatch(x *exchange) error {
 	if err := x.limitRate(); err != nil {
 		return err
 	}
-	if x.route.proxied == nil { // else the query is the provider's
+	if x.route.proxied == nil { // the proxy's queries belong to the provider
 		if err := x.checkQuery(); err != nil {
 			return err
 		}
@@ -231,13 +227,15 @@ func (s *Server) dispatch(x *exchange) error {
 	if x.route.streams || x.route.proxied != nil {
 		return x.route.serve(x.place.With(s.base), x)
 	}
-	// The engine's time begins once the body is here; the server's read timeout bounds how long that may take.
+	// The engine's time starts when the body has been read; the server's read timeout limits how long reading may
+	// take.
 	ctx, cancel := context.WithTimeout(x.place.With(s.base), s.limits.request)
 	defer cancel()
 	return x.route.serve(ctx, x)
 }
 
-// end finishes an exchange, also one that panicked: it renders the problem, counts, logs, and keeps the buffer.
+// end finishes an exchange, even one that panicked: it renders the problem, counts and logs the request, and keeps
+// the buffer.
 func (s *Server) end(x *exchange) {
 	if p := recover(); p != nil {
 		x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -254,7 +252,7 @@ func (s *Server) end(x *exchange) {
 		if x.err != nil {
 			problemOf(x.err).render(x.c, x.id)
 		}
-	default: // the provider's own id stays
+	default: // the provider's own id is kept
 		response.Header.Set(headerRequest, x.id)
 		if x.err != nil {
 			x.renderRefusal(x.err)
@@ -265,7 +263,7 @@ func (s *Server) end(x *exchange) {
 	if epoch := x.s.engine.Epoch(); epoch != "" {
 		response.Header.Set(headerEpoch, epoch)
 	}
-	status, size := response.StatusCode(), len(response.Body()) // a stream's bytes are yet to be written
+	status, size := response.StatusCode(), len(response.Body()) // a stream's body is not written yet
 	x.settle()
 
 	took := s.now().Sub(x.start)
@@ -281,11 +279,12 @@ func (s *Server) end(x *exchange) {
 	s.exchanges.Put(x)
 }
 
-// secure tells browsers not to guess what an answer is, not to keep it, and not to show it within a page.
+// secure sets headers that tell browsers not to guess the content type, not to cache, and not to show the response in
+// a frame.
 func secure(h *fasthttp.ResponseHeader) {
 	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fiber.HeaderXFrameOptions, "DENY")
-	if len(h.Peek(fiber.HeaderContentSecurityPolicy)) == 0 { // the console has one of its own
+	if len(h.Peek(fiber.HeaderContentSecurityPolicy)) == 0 { // the console sets its own policy
 		h.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
 	}
 	if len(h.Peek(fiber.HeaderCacheControl)) == 0 {

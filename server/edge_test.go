@@ -50,7 +50,7 @@ func TestSuccessStatuses(t *testing.T) {
 	}
 }
 
-// Every kind of error has its status, and words that were not meant for clients stay here.
+// Every kind of error has its status, and texts that were not written for clients are not sent.
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	var fail error
@@ -238,7 +238,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// turnCall is what a handler of turns hands to the engine.
+// turnCall is what a handler of turns passes to the engine.
 type turnCall struct {
 	caller  ident.Caller
 	once    ident.Once
@@ -246,11 +246,11 @@ type turnCall struct {
 	req     session.TurnRequest
 }
 
-// Strings and buffers of the edge are reused between requests: nothing of one may show in another.
+// The server reuses strings and buffers between requests: nothing of one may show in another.
 func TestRequestsAtOnceKeepTheirOwn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var kept []turnCall // as they were given: what the edge failed to copy changes under them
+	var kept []turnCall // not copied, so that what the server failed to copy changes
 	s := start(t, echoing, appending(func(_ context.Context, c *call[session.TurnRequest]) error {
 		mu.Lock()
 		defer mu.Unlock()

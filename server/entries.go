@@ -13,8 +13,8 @@ func (s *Server) postEntry(ctx context.Context, c *call[board.Post]) (board.Entr
 	return s.engine.Boards.PostEntry(ctx, c.caller, c.once, c.path("board"), c.body)
 }
 
-// listEntries answers the newest entries first, unless the query says order=asc. Parameters that cannot be read are
-// refused with invalid_value, invalid_time or out_of_range.
+// listEntries returns the newest entries first, unless the query says order=asc. It fails with invalid_value,
+// invalid_time or out_of_range for malformed parameters.
 func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page board.Page, err error) {
 	q := board.Query{Limit: c.page.Limit}
 	q.Tags, q.Text = c.queries("tags"), c.query("q")
@@ -40,8 +40,8 @@ func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page board.
 	return s.engine.Boards.ListEntries(ctx, c.caller, c.path("board"), q)
 }
 
-// purgeBoard deletes old entries. It answers older_than_days_missing where the query does not say how old: deleting all
-// must be asked for.
+// purgeBoard deletes old entries. It fails with older_than_days_missing if the query does not say how old, so that
+// nobody deletes all entries by accident.
 func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Purged, err error) {
 	days := c.query("older_than_days")
 	if days == "" {
@@ -58,7 +58,7 @@ func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Pu
 	return s.engine.Boards.Purge(ctx, c.caller, c.path("board"), p)
 }
 
-// streamEntries follows a board: the entries after Last-Event-ID, else since the query's since.
+// streamEntries streams the entries of a board that follow Last-Event-ID, or else the query's since.
 func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out streamed, err error) {
 	from := board.Follow{After: c.lastEventID()}
 	if from.Since, err = c.queryTime("since"); err != nil {
@@ -74,7 +74,7 @@ func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out strea
 	return c.sse("memory", feed), nil
 }
 
-// exportBoard writes all entries, oldest first, one a line. They are read from the store a few at a time.
+// exportBoard writes all entries, oldest first, one per line. It reads a few at a time from the store.
 func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, error) {
 	feed, err := s.engine.Boards.Export(ctx, c.caller, c.path("board"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, e
 	return c.entryLines(feed), nil
 }
 
-// entryLines streams the events of a feed that has an end, one a line. It reads in its sender's turn.
+// entryLines streams the events of a feed that ends, one per line. It reads the store in its sender's turn.
 func (x *exchange) entryLines(feed board.Feed) streamed {
 	s, sender := x.s, x.sender()
 	next := func() ([]board.Event, error) {

@@ -13,14 +13,14 @@ import (
 
 //go:generate go test -run TestErrorCodesAreDocumented -update .
 
-// edgeCode is a line of the edge's part of the table of error codes. Package fault has the engine's part.
+// edgeCode is an error code of package server. Package fault lists the engine's codes.
 type edgeCode struct {
 	code            string
 	status          int
 	meaning, remedy string
 }
 
-// edgeCodes lists the codes of requests that the edge refuses itself, without asking the engine.
+// edgeCodes lists the codes of requests that the server refuses without calling the engine.
 var edgeCodes = []edgeCode{
 	{"backup_running", http.StatusConflict, "A backup is being taken.", "Wait until it has ended."},
 	{"backup_unsupported", http.StatusNotImplemented, "The store is a database that has backups of its own.",
@@ -106,7 +106,7 @@ var edgeCodes = []edgeCode{
 		"Send the request again, or set proxy_on_error to open."},
 }
 
-// allCodes are the codes of the edge and of the engine, by name.
+// allCodes returns the codes of the server and the engine, sorted by name.
 func allCodes() []edgeCode {
 	all := slices.Clone(edgeCodes)
 	for _, c := range fault.ErrorCodes {
@@ -116,7 +116,7 @@ func allCodes() []edgeCode {
 	return all
 }
 
-// errorPage is the page of all error codes: docs/ERRORS.md for browsers, each line with its code as its id.
+// errorPage returns the page of all error codes: docs/ERRORS.md as HTML, with each code as the id of its line.
 func errorPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Error codes</title>\n" +

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// codeUses finds the error codes that source files use, each with the kinds or statuses that stand beside it; "" where
-// none does.
+// codeUses returns the error codes in source files, each with the kinds or statuses it is used with; "" if there is
+// none.
 func codeUses(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	uses := map[string]map[string]bool{}
@@ -65,8 +65,8 @@ var (
 // strictCodes are the constants of package strictjson.
 var strictCodes = []string{"UnknownField", "DuplicateField", "WrongType", "Unreadable"}
 
-// codeIn is the code that a node makes an error with: a call such as errorf(Kind, "code", …), the field Code of an
-// error, or a constant of package chat.
+// codeIn returns the code that a node creates an error with: a call such as errorf(Kind, "code", …), the field Code
+// of an error, or a constant of package chat.
 func codeIn(n ast.Node) (code, kind string) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -113,7 +113,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// last is the last name of an expression such as engine.NotFound.
+// last returns the last name of an expression such as engine.NotFound.
 func last(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
@@ -124,7 +124,7 @@ func last(e ast.Expr) string {
 	return ""
 }
 
-// codeLine is a line of both tables together.
+// codeLine is an entry of both tables together.
 type codeLine struct {
 	status          int
 	meaning, remedy string
@@ -142,7 +142,7 @@ func codeLines(t *testing.T) map[string]codeLine {
 	return out
 }
 
-// Every code that the sources use is in the table, with the status that it is used with, and no other is.
+// Every code in the sources is in the table, with the status that it is used with, and the table has no other codes.
 func TestErrorCodesAreInUse(t *testing.T) {
 	t.Parallel()
 	lines, uses := codeLines(t), codeUses(t)
@@ -165,7 +165,7 @@ func TestErrorCodesAreInUse(t *testing.T) {
 	}
 }
 
-// statusNamed is the status of a kind or of a constant of net/http; 0 where the name is none of them.
+// statusNamed returns the status of a kind or of a constant of net/http, or 0 for any other name.
 func statusNamed(name string) int {
 	for kind, n := range map[fault.Kind]string{fault.BadRequest: "BadRequest", fault.Unauthorized: "Unauthorized",
 		fault.Forbidden: "Forbidden", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.Gone: "Gone", fault.Precondition: "Precondition",
@@ -185,7 +185,7 @@ func statusNamed(name string) int {
 
 var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
 
-// docs/ERRORS.md is what the tables say.
+// docs/ERRORS.md matches the tables.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	const file = "../docs/ERRORS.md"
 	var b strings.Builder

@@ -7,9 +7,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses a request whose end or whose host two servers in a row could read differently, because such a
-// request can carry a second one past the first server. fasthttp is lenient here, so the headers are judged as they
-// were received. The connection must be closed after the refusal: nobody can say where the next request begins.
+// checkFraming refuses a request if two servers in a row could disagree about its end or its host, because such a
+// request can smuggle a second one past the first server. fasthttp is lenient here, so checkFraming reads the headers
+// as they were received. The connection must be closed after the refusal, because the start of the next request is
+// unknown.
 func checkFraming(r *fasthttp.Request) error {
 	h := &r.Header
 	hosts, lengths, codings := 0, 0, 0

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// speak sends bytes on a connection of their own and reads all answers. closed says that the server ended the
-// connection; where it did not, a last request does.
+// speak sends bytes on a new connection and reads all responses. closed says that the server ended the connection;
+// otherwise a last request does.
 func (s *site) speak(request string) (answers []answer, closed bool) {
 	s.t.Helper()
 	conn := s.dial()
@@ -36,8 +36,8 @@ func (s *site) speak(request string) (answers []answer, closed bool) {
 	}
 }
 
-// What two servers in a row could read differently is refused, and the connection closed, so that nothing behind it is
-// taken for a request.
+// Requests that two servers in a row could read differently are refused and the connection is closed, so that nothing
+// after them is read as a request.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	s := start(t, anyTurn)
@@ -117,8 +117,8 @@ func TestWithoutHostInHTTP10(t *testing.T) {
 	}
 }
 
-// Every answer, errors and streams as well, tells browsers not to guess, keep or frame it, and no answer says what the
-// server is made of.
+// Every response, including errors and streams, tells browsers not to guess its type, cache or frame it, and no
+// response names the software of the server.
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -179,8 +179,8 @@ func TestErrorPage(t *testing.T) {
 	}
 }
 
-// A path that none is says which may have been meant and where all are listed; a path that does not take the method
-// says which it takes.
+// The error for an unknown path names the path that may have been meant and where all are listed; the error for a
+// wrong method names the allowed ones.
 func TestPathsThatWereMeant(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -200,8 +200,8 @@ func TestPathsThatWereMeant(t *testing.T) {
 	}
 }
 
-// A parameter of the query that the route does not take is refused with the one that was meant, and so is one that is
-// given twice.
+// A query parameter that the route does not take is refused with the name that may have been meant, and so is a
+// repeated one.
 func TestQueriesAreStrict(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -238,7 +238,7 @@ func TestQueriesAreStrict(t *testing.T) {
 	}
 }
 
-// Numbers that readers of JSON choke on are refused wherever they stand, and nothing of the turn is stored.
+// Numbers that some JSON readers cannot read are refused anywhere, and nothing of the turn is stored.
 func TestUnreadableNumbers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -252,7 +252,7 @@ func TestUnreadableNumbers(t *testing.T) {
 	if a := s.do("GET", "/api/v1/projects/default/sessions/n", ""); a.status != 404 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	// Arguments of a call are a text, kept as it came. Where a format needs an object of them, the text stays one.
+	// The arguments of a call are a text, stored unchanged. If a format needs an object, they remain a text.
 	s.do("POST", turns, `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c",`+
 		`"type":"function","function":{"name":"f","arguments":"{\"n\":1e999999}"}}]},`+
 		`{"role":"tool","tool_call_id":"c","content":"y"}]}`)
@@ -262,7 +262,7 @@ func TestUnreadableNumbers(t *testing.T) {
 	}
 }
 
-// A window of a session that does not exist says so.
+// A window of a session that does not exist fails with an error that says so.
 func TestSessionOfWindowExists(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -277,7 +277,7 @@ func TestSessionOfWindowExists(t *testing.T) {
 	}
 }
 
-// What a client sent is quoted once in an error's text, as it came.
+// An error's text quotes a client's text once, unchanged.
 func TestTextsAreQuotedOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)

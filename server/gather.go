@@ -8,14 +8,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// responseBuffer is how much of a response fasthttp gathers before it writes, in bytes.
+// responseBuffer is the size, in bytes, of the buffer in which fasthttp collects a response before it writes.
 const responseBuffer = 4 << 10
 
-// beginnings has buffers for what Write keeps back.
+// beginnings holds buffers for the data that Write holds back.
 var beginnings = sync.Pool{New: func() any { return new([responseBuffer]byte) }}
 
-// overflows tells whether a response has a body that is longer than fasthttp's buffer, whatever its head is: fasthttp then
-// writes a full buffer first, and the rest of the body behind it.
+// overflows reports whether the response body is longer than fasthttp's buffer, whatever the length of its headers.
+// fasthttp then writes a full buffer first, and the rest of the body after it.
 func overflows(ctx *fasthttp.RequestCtx) bool {
 	r := &ctx.Response
 	bodyless := ctx.IsHead() || r.SkipBody || r.StatusCode() < 200 || r.StatusCode() == http.StatusNoContent ||
@@ -23,8 +23,8 @@ func overflows(ctx *fasthttp.RequestCtx) bool {
 	return !ctx.Hijacked() && !bodyless && !r.IsBodyStream() && len(r.Body()) >= responseBuffer
 }
 
-// Write implements net.Conn. The full buffer that a response begins with where it overflows waits for what follows it,
-// so that one system call sends both, and wakes the client once.
+// Write implements net.Conn. If the response overflows, Write holds back the first full buffer until the next call,
+// so that one system call sends both and wakes the client once.
 func (c *conn) Write(b []byte) (int, error) {
 	waits := c.overflows && c.begun == nil && len(b) == responseBuffer
 	c.overflows = false

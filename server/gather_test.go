@@ -18,7 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// counting counts the buffers that are written by themselves. Go's vectored writes go past it.
+// counting counts the buffers that are written separately. Go's vectored writes bypass it.
 type counting struct {
 	*net.TCPConn
 	alone *atomic.Int64
@@ -42,7 +42,7 @@ func (l countingListener) Accept() (net.Conn, error) {
 	return counting{c.(*net.TCPConn), l.alone}, nil
 }
 
-// Answers of all lengths arrive whole and in their order, also behind one another and without their bodies.
+// Responses of all lengths arrive completely and in order, also in sequence and without their bodies.
 func TestAnswersOfAllLengths(t *testing.T) {
 	t.Parallel()
 	beneath, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +115,7 @@ func TestAnswersOfAllLengths(t *testing.T) {
 	}
 }
 
-// A long answer is written at once, a short one as fasthttp does.
+// A long response is written at once, a short one as fasthttp does.
 func TestLongAnswerIsOneWrite(t *testing.T) {
 	t.Parallel()
 	var alone atomic.Int64

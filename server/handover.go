@@ -11,12 +11,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A stream takes its connection from fasthttp for as long as it lasts. fasthttp would keep a reader of 16 KiB, a
-// writer, a pipe, the request with its headers and two goroutines with deep stacks for it, of which an idle stream needs
-// nothing. Behind the stream's end fasthttp serves the connection on.
+// A stream takes its connection from fasthttp until the stream ends. For each connection fasthttp would keep a 16 KiB
+// reader, a writer, a pipe, the request with its headers and two goroutines with deep stacks; an idle stream needs
+// none of them. After the stream, fasthttp serves the connection again.
 
-// handOver has a stream run once the handler of its request has returned: out gets the response's head and the
-// connection, and run says whether the response is whole. Where the connection breaks before, lost is called instead.
+// handOver runs a stream after the handler of its request has returned. out gets the response headers and the
+// connection; run reports whether the response is complete. If the connection breaks before run starts, lost is
+// called instead.
 func (x *exchange) handOver(out *stream, run func() (whole bool), lost func()) {
 	s, fast, c := x.s, x.c.Context(), x.connection()
 	s.streaming.Add(1)
@@ -32,7 +33,7 @@ func (x *exchange) handOver(out *stream, run func() (whole bool), lost func()) {
 		ahead := readAhead(c, rest)
 		out.begin(c, &fast.Response.Header, fast.Request.Header.IsHTTP11())
 		last := fast.Response.Header.ConnectionClose()
-		// fasthttp lets go of the request when this function returns, so the stream has a goroutine of its own.
+		// fasthttp releases the request when this function returns, so the stream runs in another goroutine.
 		go func() {
 			defer s.streaming.Done()
 			if !run() || last {
@@ -40,15 +41,15 @@ func (x *exchange) handOver(out *stream, run func() (whole bool), lost func()) {
 				return
 			}
 			c.ahead = ahead
-			<-free // else fasthttp, done with the stream's request, would forget the connection that it serves again
+			<-free // otherwise fasthttp, when done with the stream's request, would drop the connection that it serves again
 			s.serveOn(c)
 		}()
 	})
 }
 
-// readAhead gives what has been read of a connection's next request, which is usually nothing.
+// readAhead returns the bytes of the connection's next request that were already read, usually none.
 func readAhead(c *conn, rest net.Conn) (ahead []byte) {
-	if c.SetReadDeadline(time.Unix(1, 0)) != nil { // so that nothing is waited for
+	if c.SetReadDeadline(time.Unix(1, 0)) != nil { // do not wait for more
 		return nil
 	}
 	buffer := make([]byte, 512)
@@ -56,25 +57,25 @@ func readAhead(c *conn, rest net.Conn) (ahead []byte) {
 		n, err := rest.Read(buffer)
 		ahead = append(ahead, buffer[:n]...)
 		if err != nil || n == 0 {
-			_ = c.SetReadDeadline(time.Time{}) // A connection that fails here fails where it is read next.
+			_ = c.SetReadDeadline(time.Time{}) // If the connection fails here, the next read fails too.
 			return ahead
 		}
 	}
 }
 
-// serveOn waits for the next request on a connection whose stream has ended, and has fasthttp serve it.
+// serveOn waits for the next request on a connection whose stream has ended, and lets fasthttp serve it.
 func (s *Server) serveOn(c *conn) {
 	c.is(idle)
 	if s.awaitRequest(c) != nil {
 		_ = c.Close()
 		return
 	}
-	// Its error says how the connection ended, as it does where fasthttp serves a connection by itself.
+	// The error says how the connection ended, as when fasthttp itself accepts a connection.
 	_ = s.app.Server().ServeConn(c)
 }
 
-// awaitRequest waits for the first byte of a next request, at most for limits.idle. fasthttp itself would take the
-// connection for a new one, and answer 408 where it stays silent.
+// awaitRequest waits for the first byte of the next request, for at most limits.idle. fasthttp would treat the
+// connection as a new one, and answer 408 if no request came.
 func (s *Server) awaitRequest(c *conn) error {
 	if err := c.SetDeadline(time.Now().Add(s.limits.idle)); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (s *Server) awaitRequest(c *conn) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// promise notes what is to be done where the connection is closed before its stream has taken it. Where the stream
-// takes it, free is closed once fasthttp has let go of it.
+// promise sets the function that is called if the connection is closed before its stream has taken it. After the
+// stream has taken it, free is closed when fasthttp has released the connection.
 func (c *conn) promise(lost func()) (free <-chan struct{}) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -105,7 +106,7 @@ func (c *conn) promise(lost func()) (free <-chan struct{}) {
 	return c.free
 }
 
-// kept tells whether the stream may take the connection.
+// kept reports whether the stream may take the connection, and takes it.
 func (c *conn) kept() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -114,7 +115,8 @@ func (c *conn) kept() bool {
 	return kept
 }
 
-// breakPromise does what was promised. The lock of all connections must be held, so it is done elsewhere.
+// breakPromise calls the promised function in a new goroutine, because the caller must hold the lock of all
+// connections.
 func (c *conn) breakPromise() {
 	if c.lost != nil {
 		go c.lost()
@@ -122,7 +124,7 @@ func (c *conn) breakPromise() {
 	}
 }
 
-// Read implements net.Conn. What was read ahead comes first.
+// Read implements net.Conn. It returns the bytes that were read ahead first.
 func (c *conn) Read(b []byte) (int, error) {
 	if len(c.ahead) > 0 {
 		n := copy(b, c.ahead)
@@ -132,7 +134,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// begin gives a stream the connection that it writes to, and the head of the response.
+// begin gives the stream its connection and the response headers.
 func (s *stream) begin(c *conn, h *fasthttp.ResponseHeader, http11 bool) {
 	status := h.StatusCode()
 	bodyless := status < 200 || status == http.StatusNoContent || status == http.StatusNotModified
@@ -143,7 +145,7 @@ func (s *stream) begin(c *conn, h *fasthttp.ResponseHeader, http11 bool) {
 		s.chunked = true
 	default:
 		h.Del(fiber.HeaderConnection) // fasthttp has written keep-alive
-		h.SetConnectionClose()        // which ends the body
+		h.SetConnectionClose()        // so the end of the connection ends the body
 	}
 	s.conn, s.head = c, slices.Clone(h.Header())
 }

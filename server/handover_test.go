@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// exporting is a server whose export says one line.
+// exporting returns a server whose export is one line.
 func exporting(t *testing.T, change ...func(*setup)) *site {
 	e := &scripted{export: func(_ context.Context, w io.Writer) error {
 		_, err := io.WriteString(w, someLine)
@@ -31,7 +31,7 @@ func asking(s *site, method, path, version string) string {
 
 const exportPath = "/api/v1/export"
 
-// answered reads an answer and its whole body.
+// answered reads a response with its whole body.
 func answered(t *testing.T, in *bufio.Reader) string {
 	t.Helper()
 	res, err := http.ReadResponse(in, nil)
@@ -45,8 +45,8 @@ func answered(t *testing.T, in *bufio.Reader) string {
 	return string(body)
 }
 
-// TestConnectionsOutliveStreams holds that requests behind a stream are answered on its connection, whether they were sent
-// together with it, while it lasted, or later.
+// TestConnectionsOutliveStreams checks that requests after a stream are answered on its connection, whether they were
+// sent together with it, during it, or later.
 func TestConnectionsOutliveStreams(t *testing.T) {
 	t.Parallel()
 	s := exporting(t)
@@ -79,8 +79,8 @@ func TestConnectionsOutliveStreams(t *testing.T) {
 	}
 }
 
-// TestServedOnOnce holds that fasthttp is not asked to serve a connection on while it still has it: it would forget
-// which connections are idle.
+// TestServedOnOnce checks that fasthttp is not asked to serve a connection again while it still has it: it would lose
+// track of idle connections.
 func TestServedOnOnce(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
@@ -113,8 +113,8 @@ func TestServedOnOnce(t *testing.T) {
 	answered(t, in)
 }
 
-// TestQuietBehindStreams holds that a client that sends nothing more behind a stream is not told anything, and that its
-// connection is closed after the time of idle ones.
+// TestQuietBehindStreams checks that a client that sends nothing after a stream gets no response, and that its
+// connection is closed after the idle timeout.
 func TestQuietBehindStreams(t *testing.T) {
 	t.Parallel()
 	s := exporting(t, limited(func(l *limits) { l.idle = 200 * time.Millisecond }))
@@ -129,7 +129,8 @@ func TestQuietBehindStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsOfOldClients holds that HTTP/1.0 gets a body that ends with its connection, as does who asks for that.
+// TestStreamsOfOldClients checks that the body of an HTTP/1.0 response ends with its connection, as for clients that
+// ask for that.
 func TestStreamsOfOldClients(t *testing.T) {
 	t.Parallel()
 	s := exporting(t)
@@ -158,7 +159,7 @@ func TestStreamsOfOldClients(t *testing.T) {
 	}
 }
 
-// TestStopBehindStreams holds that a connection whose stream has ended keeps no server from stopping.
+// TestStopBehindStreams checks that a connection whose stream has ended does not keep a server from stopping.
 func TestStopBehindStreams(t *testing.T) {
 	t.Parallel()
 	s := exporting(t)
@@ -174,7 +175,7 @@ func TestStopBehindStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsWithoutAConnection holds that what a stream has is let go of where its connection was closed before the
+// TestStreamsWithoutAConnection checks that a stream's resources are released if its connection was closed before the
 // stream could take it.
 func TestStreamsWithoutAConnection(t *testing.T) {
 	t.Parallel()

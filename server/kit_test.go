@@ -28,13 +28,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// setup is what a site is made of. Tests change it before the server starts.
+// setup configures a site. Tests change it before the server starts.
 type setup struct {
 	Options
 	limits    limits
 	store     store.Store
 	upstreams provider.Operator
-	handlers  map[string]endpoint // in place of the server's own, by operationId
+	handlers  map[string]endpoint // replace the server's own, by operationId
 	before    func(*Server)       // called before it serves
 	listener  func(net.Listener) net.Listener
 }
@@ -44,13 +44,12 @@ func limited(change func(*limits)) func(*setup) {
 	return func(o *setup) { change(&o.limits) }
 }
 
-// answering puts a handler of the test in place of an operation's. What only a fault or a bad moment could show of the
-// edge is shown by such a handler.
+// answering replaces the handler of an operation. Tests use it to simulate faults and rare timings.
 func answering[Req, Resp any](id string, fn func(ctx context.Context, c *call[Req]) (Resp, error)) func(*setup) {
 	return func(o *setup) { o.handlers[id] = handle(fn) }
 }
 
-// appending lets a test look at turns, which are not stored. Its error is the answer's.
+// appending lets a test inspect turns, which are not stored. Its error becomes the response.
 func appending(look func(ctx context.Context, c *call[session.TurnRequest]) error) func(*setup) {
 	return answering("appendTurn", func(ctx context.Context, c *call[session.TurnRequest]) (session.TurnResponse,
 		error) {
@@ -58,12 +57,12 @@ func appending(look func(ctx context.Context, c *call[session.TurnRequest]) erro
 	})
 }
 
-// anyTurn takes every turn and stores none.
+// anyTurn accepts every turn and stores none.
 func anyTurn(o *setup) {
 	appending(func(context.Context, *call[session.TurnRequest]) error { return nil })(o)
 }
 
-// echoing answers requests for a window with what they asked.
+// echoing answers requests for a window with the request.
 func echoing(o *setup) {
 	answering("assemble", func(_ context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
 		raw := c.raw
@@ -79,14 +78,14 @@ const (
 	contextPath = "/api/v1/projects/default/context"
 )
 
-// site is a server over an engine in memory that runs for one test.
+// site is a server for an in-memory engine that runs for one test.
 type site struct {
 	t      testing.TB
 	addr   string
 	s      *Server
 	engine *engine.Engine
 	log    *syncBuffer
-	stop   func() error // ends Serve and answers its error; also run by the test's end
+	stop   func() error // ends Serve and returns its error; also called at the end of the test
 
 	keys *sync.Map // secrets by "ROLE/TENANT"
 }
@@ -98,7 +97,7 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	log := new(syncBuffer)
 	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}, before: func(*Server) {},
 		listener: func(ln net.Listener) net.Listener { return ln }}
-	o.limits.commit = time.Minute // What a stream's client was told is stored, however busy the machine is.
+	o.limits.commit = time.Minute // A stream's turn is stored before its client gets the end, however busy the machine is.
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.LogSample = 1
 	o.Console = builtConsole
@@ -136,7 +135,7 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	return &site{t: t, addr: ln.Addr().String(), s: s, engine: e, log: log, stop: stop, keys: keys}
 }
 
-// key is the secret of a key that is named as ROLE or ROLE/TENANT; it is made, and its tenant too, where there is none.
+// key returns the secret of the key named ROLE or ROLE/TENANT. It creates the key, and the tenant, if needed.
 func (s *site) key(name string) string {
 	s.t.Helper()
 	role, tenantID, _ := strings.Cut(name, "/")
@@ -158,7 +157,7 @@ func (s *site) key(name string) string {
 	return key.(string)
 }
 
-// revoke deletes a key of the default tenant that key has made.
+// revoke deletes a key of the default tenant that key has created.
 func (s *site) revoke(name string) {
 	s.t.Helper()
 	id := strings.Split(s.key(name), "_")[1]
@@ -169,7 +168,7 @@ func (s *site) revoke(name string) {
 	}
 }
 
-// tenant makes sure that there is a tenant.
+// tenant ensures that a tenant exists.
 func (s *site) tenant(id string) {
 	s.t.Helper()
 	_, err := s.engine.CreateTenant(context.Background(), ident.Once{}, tenant.Spec{ID: id})
@@ -197,7 +196,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// answer is a response, read to its end.
+// answer is a response, read completely.
 type answer struct {
 	status int
 	header http.Header
@@ -205,7 +204,7 @@ type answer struct {
 	close  bool // the server ends the connection after it
 }
 
-// problem decodes the answer, which must be one, and checks what holds for each.
+// problem decodes the response, which must be a problem, and checks what holds for all problems.
 func (a answer) problem(t testing.TB) problem {
 	t.Helper()
 	var p problem
@@ -243,7 +242,7 @@ func (s *site) do(method, path, body string, headers ...string) answer {
 	return read(s.t, s.send(req))
 }
 
-// send sends a request with the secrets of the keys that its headers name.
+// send sends a request, with the names of keys in its headers replaced by their secrets.
 func (s *site) send(req *http.Request) *http.Response {
 	s.t.Helper()
 	res, err := s.trySend(req)
@@ -272,7 +271,7 @@ func read(t testing.TB, res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, body, res.Close}
 }
 
-// dial opens a connection on which a test speaks HTTP by hand. Nothing on it takes longer than a minute.
+// dial opens a connection for HTTP by hand. Everything on it times out after a minute.
 func (s *site) dial() net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)

@@ -15,49 +15,51 @@ import (
 )
 
 const (
-	// minDescriptors is how many file descriptors are left to the store and to the sandbox, at least; a quarter of all
-	// is where that is more. Badger keeps one open for each of its files.
+	// minDescriptors is the minimum number of file descriptors reserved for the store and the sandbox; a quarter of
+	// all descriptors is reserved if that is more. Badger keeps one open for each of its files.
 	minDescriptors = 256
-	// connectionCost is what an idle connection takes of memory, in bytes: its buffers, its goroutine, its request.
+	// connectionCost is the memory, in bytes, of an idle connection: its buffers, its goroutine, its request.
 	connectionCost = 32 << 10
-	// acceptPause is how long the listener waits after an error that passes, such as a lack of descriptors. It doubles
-	// up to maxAcceptPause.
+	// acceptPause is the time that the listener waits after a temporary error, such as a lack of descriptors. It
+	// doubles up to maxAcceptPause.
 	acceptPause, maxAcceptPause = 5 * time.Millisecond, time.Second
 )
 
-// defaultConnections is how many connections a server keeps: within three quarters of the file descriptors that the
-// process may open, and an eighth of its memory. Go has raised the soft limit of descriptors to the hard one.
+// defaultConnections returns the number of connections that a server keeps: within three quarters of the file
+// descriptors that the process may open, and within an eighth of its memory. Go has raised the soft limit of
+// descriptors to the hard limit.
 func defaultConnections() int {
-	n := 1 << 17 // fasthttp serves twice as many
+	n := 1 << 17 // fasthttp's own limit is twice that
 	if open, ok := maxDescriptors(); ok {
 		n = max(16, open-max(minDescriptors, open/4))
 	}
 	return int(min(int64(n), max(16, debug.SetMemoryLimit(-1)/8/connectionCost)))
 }
 
-// connections are those that a server has. Where there are too many, one that waits for its client is closed for the
-// new one: of the address that has the most, the one that has waited longest. No address may hold more than 7/8 of all.
+// connections tracks the open connections of a server. If there are too many, a new connection replaces one that
+// waits for its client: the one that has waited longest, from the address with the most connections. No address may
+// hold more than 7/8 of all.
 type connections struct {
 	log    *slog.Logger
 	max    int
-	taking time.Duration // for a client to take its answer, before its connection is closed to make room
+	taking time.Duration // the time a client has to read its response before its connection may be closed to free capacity
 
 	mu        sync.Mutex
 	open      int
-	shed      int // how many were closed to make room
+	shed      int // the number of connections closed to free capacity
 	addresses map[netip.Prefix]*address
 }
 
-// address is where connections come from: an IPv4 address, or a network of IPv6, which one customer gets.
+// address is the origin of connections: an IPv4 address, or an IPv6 network, which usually belongs to one customer.
 type address struct {
 	name netip.Prefix
 	open int
-	// waiting has the connections whose client is waited for, those first that have waited longest: lists of *conn that
-	// are between two requests or in a request's headers, of those in a body, and of those whose answer is being taken.
+	// waiting lists the connections (*conn) that wait for their client, longest first: those between two requests or
+	// in a request's headers, those in a body, and those whose response is being read.
 	waiting [3]queue.List
 }
 
-// The lists of an address, and of what a connection that is in none is doing.
+// The lists of an address, and the state of a connection that is in none.
 const (
 	idle = iota
 	receiving
@@ -78,25 +80,26 @@ func addressOf(c net.Conn) netip.Prefix {
 	return network
 }
 
-// conn is a connection that the server counts.
+// conn is a connection that the server tracks.
 type conn struct {
 	net.Conn
 	of      *connections
 	address *address
 	doing   int
-	since   time.Time      // when it began to do that
-	line    *queue.Element // in the list of doing
+	since   time.Time      // when its current state began
+	line    *queue.Element // its element in the list of that state
 	closed  bool
-	held    lease         // what the answer on its way holds
-	lost    func()        // what a stream is told that was to take the connection; nil: none was
-	free    chan struct{} // closed once fasthttp has let go of the connection for a stream; nil: it has, or none takes it
-	ahead   []byte        // what was read of the next request
-	// overflows says that fasthttp is about to write a full buffer and more behind it, and begun is that buffer.
+	held    lease         // the memory held by the response that is being sent
+	lost    func()        // called if the connection closes before a stream takes it; nil: no stream is waiting
+	free    chan struct{} // closed when fasthttp has released the connection for a stream; nil: already released, or no stream takes it
+	ahead   []byte        // bytes of the next request that were already read
+	// overflows says that fasthttp is about to write a full buffer and then more; begun is that buffer.
 	overflows bool
 	begun     *[responseBuffer]byte
 }
 
-// admit counts a new connection, and closes another one where there are too many. It is nil where none can be closed.
+// admit registers a new connection, and closes another one if there are too many. It returns nil if none can be
+// closed.
 func (cs *connections) admit(c net.Conn) *conn {
 	name := addressOf(c)
 	cs.mu.Lock()
@@ -108,7 +111,7 @@ func (cs *connections) admit(c net.Conn) *conn {
 	if from.open >= max(1, cs.max-cs.max/8) && !from.shedOne() || cs.open >= cs.max && !cs.shedOne() {
 		return nil
 	}
-	cs.addresses[name] = from // again, where its last connection was shed just now
+	cs.addresses[name] = from // set again, because its last connection may just have been shed
 	cs.open++
 	from.open++
 	counted := &conn{Conn: c, of: cs, address: from, doing: working}
@@ -116,7 +119,8 @@ func (cs *connections) admit(c net.Conn) *conn {
 	return counted
 }
 
-// shedOne closes a connection of the address that has the most, among those with one that waits.
+// shedOne closes a waiting connection of the address that has the most connections, among the addresses that have a
+// waiting one.
 func (cs *connections) shedOne() bool {
 	for kind := range working {
 		var most *address
@@ -143,8 +147,8 @@ func (a *address) shedOne() bool {
 	return false
 }
 
-// longest is the connection that has waited longest for its client, of those that do the same. An answer's client has
-// some time to take it.
+// longest returns the connection that has waited longest in the given state. A client gets some time to read its
+// response.
 func (a *address) longest(doing int) *conn {
 	first := a.waiting[doing].Front()
 	if first == nil {
@@ -157,7 +161,7 @@ func (a *address) longest(doing int) *conn {
 	return c
 }
 
-// move notes what a connection is doing. The lock of all connections must be held.
+// move sets the state of a connection. The caller must hold the lock of all connections.
 func (c *conn) move(doing int) {
 	if c.line != nil {
 		c.address.waiting[c.doing].Remove(c.line)
@@ -170,14 +174,14 @@ func (c *conn) move(doing int) {
 	}
 }
 
-// is notes what the connection is doing.
+// is sets the state of the connection.
 func (c *conn) is(doing int) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.move(doing)
 }
 
-// end closes the connection and counts it no more. The lock must be held.
+// end closes the connection and stops tracking it. The caller must hold the lock.
 func (c *conn) end() error {
 	if !c.closed {
 		c.closed = true
@@ -199,7 +203,7 @@ func (c *conn) Close() error {
 	return c.end()
 }
 
-// CloseWrite says to the client that nothing more comes.
+// CloseWrite tells the client that no more data follows.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -207,7 +211,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// changed is told by fasthttp that an answer has been written, or that it has let go of a connection.
+// changed is called by fasthttp when a response has been written or a connection has been released.
 func (cs *connections) changed(of net.Conn, state fasthttp.ConnState) {
 	c, ok := of.(*conn)
 	if !ok {
@@ -225,7 +229,7 @@ func (cs *connections) changed(of net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// keep holds a lease until the answer on the connection is written, or the connection closed.
+// keep holds a lease until the response on the connection is written or the connection is closed.
 func (c *conn) keep(l lease) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -237,21 +241,21 @@ func (c *conn) keep(l lease) {
 	c.held = l
 }
 
-// figures says how many connections there are, and how many were shed.
+// figures returns the number of open connections and of shed ones.
 func (cs *connections) figures() (open, shed int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.open, cs.shed
 }
 
-// listener accepts connections for as long as the one beneath is open.
+// listener accepts connections until the underlying listener closes.
 type listener struct {
 	net.Listener
 	connections *connections
 }
 
-// Accept waits for a connection. Errors that pass, such as a lack of file descriptors, do not end it: fasthttp would
-// end the server with them.
+// Accept waits for a connection. It retries after temporary errors, such as a lack of file descriptors, because
+// fasthttp would stop the server on them.
 func (l listener) Accept() (net.Conn, error) {
 	var pause time.Duration
 	for {
@@ -277,7 +281,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// passes tells whether an error of Accept is one of the moment.
+// passes reports whether an error of Accept is temporary.
 func passes(err error) bool {
 	for _, e := range [...]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// failing answers an error before each connection.
+// failing returns an error before each connection.
 type failing struct {
 	net.Listener
 	errs []error
@@ -31,7 +31,7 @@ func (f *failing) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-// A lack of descriptors does not end the listener; an error that stays does.
+// A lack of descriptors does not end the listener; a permanent error does.
 func TestAcceptOutlivesAShortage(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[error]bool{syscall.EMFILE: true, syscall.ENFILE: true, net.ErrClosed: false} {
@@ -53,7 +53,7 @@ func TestAcceptOutlivesAShortage(t *testing.T) {
 	}
 }
 
-// request sends a request on a connection and reads its answer's status; 0 where the connection was closed.
+// request sends a request on a connection and returns the status, or 0 if the connection was closed.
 func request(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -65,8 +65,8 @@ func request(t *testing.T, conn net.Conn) int {
 	return res.StatusCode
 }
 
-// Where a server has all connections that it may have, the one that has waited longest makes room, and a request in
-// flight is never cut.
+// If a server has its maximum of connections, the one that has waited longest is closed for a new one, but never one
+// with a running request.
 func TestConnectionsAreShed(t *testing.T) {
 	t.Parallel()
 	began, end := make(chan struct{}), make(chan struct{})
@@ -106,7 +106,7 @@ func TestConnectionsAreShed(t *testing.T) {
 	}
 }
 
-// Connections whose clients neither take their answers nor send the rest of a body that no route reads make room, too.
+// Connections whose clients neither read their responses nor send the rest of an unread body can be closed, too.
 func TestStalledConnectionsAreShed(t *testing.T) {
 	t.Parallel()
 	const stalled = 14 // as many as one address may have of 16
@@ -121,7 +121,7 @@ func TestStalledConnectionsAreShed(t *testing.T) {
 	} {
 		s := start(t, limited(func(l *limits) { l.connections, l.taking = 16, 0 }),
 			answering("listTools", func(context.Context, *call[nothing]) (blob, error) {
-				return blob{contentType: jsonType, body: make([]byte, 32<<20)}, nil // more than a socket's buffers take
+				return blob{contentType: jsonType, body: make([]byte, 32<<20)}, nil // more than the socket buffers hold
 			}))
 		for range stalled {
 			fmt.Fprint(s.dial(), strings.Replace(stall.request, "KEY", s.key("reader"), 1))
@@ -142,7 +142,7 @@ func TestStalledConnectionsAreShed(t *testing.T) {
 	}
 }
 
-// An address cannot have all connections, and where there are too many it loses its own.
+// One address cannot have all connections, and if there are too many it loses its own.
 func TestAddressesShareConnections(t *testing.T) {
 	t.Parallel()
 	cs := &connections{log: slog.New(slog.DiscardHandler), max: 16, addresses: map[netip.Prefix]*address{}}
@@ -171,7 +171,7 @@ func TestAddressesShareConnections(t *testing.T) {
 	if n := cs.addresses[netip.MustParsePrefix("2001:db8::/64")].open; n != 2 {
 		t.Errorf("a network of IPv6 counts %d connections, want 2", n)
 	}
-	for range 20 { // all at work: none can be shed
+	for range 20 { // all busy: none can be closed
 		if c := come("192.0.2.9"); c != nil {
 			c.is(working)
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// serveMCP answers messages of the Model Context Protocol. The path names neither project nor session, so a header or
-// the query does; a key for one project need not name it. It answers origin_refused to web pages and mcp_refused to
-// bodies that are not messages.
+// serveMCP serves the Model Context Protocol. The path names no project and no session, so a header or the query
+// does; a key for one project does not have to name it. It fails with origin_refused for web pages and mcp_refused
+// for bodies that are not messages.
 func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if err := c.checkOrigin(); err != nil {
 		return blob{}, err
@@ -32,12 +32,12 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if err != nil {
 		return blob{}, err
 	}
-	var turn sync.Mutex // the SDK calls the tools of a batch at once, but the request has one place
+	var turn sync.Mutex // the SDK runs the calls of a batch concurrently, but the request has only one place
 	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
 		turn.Lock()
 		defer turn.Unlock()
 		call.SessionID, call.MemoryNamespace = session, namespace
-		// The edge's ctx is used, because the SDK's own has no deadline.
+		// Use the request's ctx, because the SDK's has no deadline.
 		return s.engine.Tools.Call(ctx, caller, ident.Once{}, project, call)
 	}
 	header := http.Header{}
@@ -54,11 +54,11 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), status: r.Status}, nil
 }
 
-// headerNamespace names the namespace that bounds the memories of a request: its names, outermost first, each escaped as a
-// part of a URL's path, with "/" between them.
+// headerNamespace is the header with the namespace that limits the memories of a request: its names, outermost first,
+// each escaped as a URL path segment, separated by "/".
 const headerNamespace = "X-Mneme-Memory-Namespace"
 
-// memoryNamespace reads what headerNamespace says. It answers the codes of a namespace.
+// memoryNamespace parses the value of headerNamespace. It fails with the error codes of a namespace.
 func (x *exchange) memoryNamespace(said string) (namespace []string, err error) {
 	if said == "" {
 		return nil, nil
@@ -73,7 +73,7 @@ func (x *exchange) memoryNamespace(said string) (namespace []string, err error) 
 	return namespace, ident.CheckNamespace(headerNamespace, namespace)
 }
 
-// said is a copy of a header's value, or of the query's where there is no such header.
+// said returns a copy of a header's value, or of the query parameter if the header is absent.
 func (x *exchange) said(header, query string) string {
 	if v := x.c.Request().Header.Peek(header); len(v) > 0 {
 		return string(bytes.TrimSpace(v))
@@ -81,8 +81,8 @@ func (x *exchange) said(header, query string) string {
 	return x.query(query)
 }
 
-// checkOrigin refuses requests of web pages of other sites with origin_refused, as the protocol demands. A page would
-// need a key as well, so this is a second defence.
+// checkOrigin refuses requests from web pages of other origins with origin_refused, as the protocol demands. Such a
+// page would also need a key, so this is a second defence.
 func (x *exchange) checkOrigin() error {
 	h := &x.c.Request().Header
 	r := http.Request{Method: http.MethodPost, Host: string(h.Host()), Header: http.Header{}}

@@ -20,7 +20,7 @@ func (s *Server) storeMemory(ctx context.Context, c *call[memory.Spec]) (stored[
 	return c.storeMemory(ctx, c.body)
 }
 
-// putMemory stores the memory that the path and the query name. The body may name it, too.
+// putMemory stores the memory that the path and the query name. The body may repeat the name.
 func (s *Server) putMemory(ctx context.Context, c *call[memory.Spec]) (stored[memory.Memory], error) {
 	key, namespace := c.path("memory"), c.queries("namespace")
 	switch {
@@ -42,7 +42,7 @@ func (x *exchange) storeMemory(ctx context.Context, spec memory.Spec) (stored[me
 	return stored[memory.Memory]{m, created}, nil
 }
 
-// patchMemory hands the patch on undecoded, because null clears a field.
+// patchMemory passes the patch on undecoded, because null clears a field.
 func (s *Server) patchMemory(ctx context.Context, c *call[json.RawMessage]) (memory.Memory, error) {
 	id, err := c.memoryID()
 	if err != nil {
@@ -65,12 +65,12 @@ func (s *Server) patchMemory(ctx context.Context, c *call[json.RawMessage]) (mem
 
 var changesDecoder = strictjson.For[memory.Changes]()
 
-// precondition is what the headers If-Match and If-None-Match expect of a memory, as of RFC 9110.
+// precondition returns the condition on a memory in the headers If-Match and If-None-Match, as defined in RFC 9110.
 func (x *exchange) precondition() memory.Precondition {
 	return memory.Precondition{Match: x.tags(fiber.HeaderIfMatch), NoneMatch: x.tags(fiber.HeaderIfNoneMatch)}
 }
 
-// tags are the elements of a header that lists ETags.
+// tags returns the elements of a header that lists ETags.
 func (x *exchange) tags(header string) (out []string) {
 	for _, line := range x.c.Request().Header.PeekAll(header) {
 		for one := range strings.SplitSeq(string(line), ",") {
@@ -82,14 +82,14 @@ func (x *exchange) tags(header string) (out []string) {
 	return out
 }
 
-// tag says in the answer's ETag which version it tells of.
+// tag sets the ETag of the response.
 func (x *exchange) tag(etag string) {
 	if etag != "" {
 		x.c.Response().Header.Set(fiber.HeaderETag, etag)
 	}
 }
 
-// listMemories answers invalid_value where metadata or value is no JSON object.
+// listMemories lists memories. It fails with invalid_value if metadata or value is not a JSON object.
 func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (list records.List[memory.Memory], err error) {
 	f := memory.Filter{Category: c.query("category"), Categories: c.queries("categories"),
 		Tags: c.queries("tags"), TagsAny: c.queries("tags_any"), TagsNot: c.queries("tags_not"),
@@ -108,7 +108,7 @@ func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (list recor
 	return s.engine.Memories.List(ctx, c.caller, c.path("project"), f, order, c.page)
 }
 
-// conditions reads a parameter that is a JSON object.
+// conditions parses a parameter that is a JSON object.
 func (x *exchange) conditions(name string) (out memory.Conditions, err error) {
 	if text := x.query(name); text != "" && json.Unmarshal([]byte(text), &out) != nil {
 		err = invalidQuery(name, "invalid_value", `must be a JSON object, such as {"lang":"de"}`)
@@ -116,13 +116,15 @@ func (x *exchange) conditions(name string) (out memory.Conditions, err error) {
 	return out, err
 }
 
-// memoryID is the full name of the memory that the path and the query name. It answers the codes of a namespace.
+// memoryID returns the full name of the memory that the path and the query name. It fails with the error codes of a
+// namespace.
 func (x *exchange) memoryID() (string, error) {
 	namespace := x.queries("namespace")
 	return memory.ID(namespace, x.path("memory")), ident.CheckNamespace("namespace", namespace)
 }
 
-// getMemory answers 304 where If-None-Match has the memory's ETag, by the weak comparison of RFC 9110.
+// getMemory returns a memory. The status is 304 if If-None-Match has the memory's ETag, by the weak comparison of RFC
+// 9110.
 func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (unlessKnown[memory.Memory], error) {
 	id, err := c.memoryID()
 	if err != nil {

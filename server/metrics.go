@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// metrics holds what /metrics answers: the server's own counters, and collectors for Go's runtime and the process.
+// metrics holds the data of /metrics: the server's own counters, and collectors for the Go runtime and the process.
 type metrics struct {
 	inFlight, streams atomic.Int64
 
@@ -25,8 +25,8 @@ type metrics struct {
 	proxy    *proxyMetrics
 }
 
-// newMetrics makes the counters of one server. Each server has its own registry, because tests run several servers in
-// one process.
+// newMetrics returns the counters of one server. Each server has a separate registry, because tests run several
+// servers in one process.
 func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -55,7 +55,7 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-// watch adds what a server counts of the load on it.
+// watch registers the metrics of the server's load.
 func (s *Server) watch() {
 	open := func() float64 { n, _ := s.connections.figures(); return float64(n) }
 	shed := func() float64 { _, n := s.connections.figures(); return float64(n) }
@@ -72,7 +72,7 @@ func (s *Server) watch() {
 			func() float64 { return float64(s.bytes.held()) }))
 }
 
-// watchWindows adds what the windows sum up to, by which one sees what a provider's cache can do for them.
+// watchWindows registers the sums over all windows, which show how much a provider's cache can save.
 func (s *Server) watchWindows() {
 	c := &s.engine.Windows.Counts
 	for _, of := range []struct {
@@ -92,10 +92,10 @@ func (s *Server) watchWindows() {
 	}
 }
 
-// storeFigures collects what the store tells of itself.
+// storeFigures collects the store's own metrics.
 type storeFigures func() []store.Figure
 
-// Describe says nothing beforehand, because each kind of store has figures of its own.
+// Describe sends nothing, because the metrics differ between kinds of stores.
 func (storeFigures) Describe(chan<- *prometheus.Desc) {}
 
 func (figures storeFigures) Collect(out chan<- prometheus.Metric) {
@@ -113,15 +113,15 @@ func (figures storeFigures) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// routeMetrics holds the counters of one route. A counter is made with its first request, so that /metrics lists only
-// statuses that occurred, and it is kept, because finding it by its labels costs an allocation.
+// routeMetrics holds the counters of one route. A counter is created on first use, so that /metrics lists only
+// statuses that occurred. It is then kept, because finding it by its labels costs an allocation.
 type routeMetrics struct {
 	statuses [600]atomic.Pointer[prometheus.Counter] // by status code
 	request  func(status int) prometheus.Counter
 	duration func() prometheus.Observer
 }
 
-// route makes the counters of a route.
+// route returns new counters for a route.
 func (m *metrics) route(method, path string) *routeMetrics {
 	return &routeMetrics{
 		request: func(status int) prometheus.Counter {
@@ -144,7 +144,7 @@ func (m *routeMetrics) observe(status int, took time.Duration) {
 	m.duration().Observe(took.Seconds())
 }
 
-// exposition writes all metrics in Prometheus' text format.
+// exposition returns all metrics in the Prometheus text format.
 func (m *metrics) exposition() ([]byte, error) {
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 //go:embed openapi
 var proseFiles embed.FS
 
-// prose is one file of proseFiles.
+// prose is one of the files in proseFiles.
 type prose struct {
 	Tag        tag
 	Operations map[string]*operationProse // by operationId
@@ -35,24 +35,24 @@ type tag struct {
 	Description string `json:"description"`
 }
 
-// operationProse is what a file says of one operation.
+// operationProse is the part of a file that describes one operation.
 type operationProse struct {
 	Summary     string
 	Description string
 	Answers     map[int]string // the description of each success, by status
 	Fails       []int          // statuses of failures; 401, 403 and default follow from the route
-	Parameters  []any          // those of the path, tenant, limit, cursor and Idempotency-Key follow from the route
-	Body        any            // content by media type, of a body that no Go type describes
-	Content     any            // content by media type, of an answer that no Go type describes
+	Parameters  []any          // parameters other than path, tenant, limit, cursor and Idempotency-Key, which follow from the route
+	Body        any            // content by media type, if no Go type describes the body
+	Content     any            // content by media type, if no Go type describes the response
 	Example     any            // an example of the body
-	Answer      any            // an example of the answer
-	Responses   map[string]any // responses unlike those of other operations, by status
+	Answer      any            // an example of the response
+	Responses   map[string]any // responses that differ from those of other operations, by status
 
 	tag string
 }
 
-// description is the OpenAPI document that /openapi.json serves, as a text and as a value. It is made once for all
-// servers of a process.
+// description returns the OpenAPI document that /openapi.json serves, as text and as a value. It is built once per
+// process.
 var description = sync.OnceValues(func() (described, error) {
 	doc, err := describe(new(Server).table())
 	if err != nil {
@@ -67,7 +67,7 @@ type described struct {
 	text []byte
 }
 
-// describe makes the OpenAPI document of the routes.
+// describe returns the OpenAPI document of the routes.
 func describe(routes []line) (map[string]any, error) {
 	doc := map[string]any{}
 	if err := readProse("common.yaml", &doc); err != nil {
@@ -124,8 +124,8 @@ func readProse(name string, into any) error {
 	return nil
 }
 
-// paths describes all routes. Routes under /agent/boards share the prose of the same routes under /boards, and the proxy's
-// under /p that of those under /v1. A route without prose is an error, and so is prose without a route.
+// paths describes all routes. Routes under /agent/boards share the prose of the same routes under /boards, and the
+// proxy's routes under /p share that of the routes under /v1. It fails if a route has no prose or prose has no route.
 func paths(routes []line, operations map[string]*operationProse) (map[string]map[string]any, error) {
 	out := map[string]map[string]any{}
 	unused := maps.Clone(operations)
@@ -151,7 +151,7 @@ func paths(routes []line, operations map[string]*operationProse) (map[string]map
 	return out, nil
 }
 
-// proseID is the operationId under which the prose of a route stands.
+// proseID returns the operationId of a route in the prose.
 func (r line) proseID() string {
 	for prefix, path := range map[string]string{"agent": "/agent/boards", "inProject": "/p/{project}/v1",
 		"inSession": "/p/{project}/s/{session}/v1"} {
@@ -162,7 +162,7 @@ func (r line) proseID() string {
 	return r.id
 }
 
-// operationOf describes one route.
+// operationOf returns the description of one route.
 func operationOf(r line, p *operationProse) (map[string]any, error) {
 	out := map[string]any{"operationId": r.id, "tags": []string{p.tag}, "summary": p.Summary}
 	text := p.Description
@@ -195,7 +195,7 @@ func operationOf(r line, p *operationProse) (map[string]any, error) {
 
 var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
-// parametersOf lists a route's parameters. Those that follow from the route are components.
+// parametersOf lists a route's parameters. Parameters that follow from the route are components.
 func parametersOf(r line, p *operationProse) []any {
 	ref := func(name string) any { return map[string]any{"$ref": "#/components/parameters/" + name} }
 	own := func(name string) bool {
@@ -228,7 +228,7 @@ func parametersOf(r line, p *operationProse) []any {
 	return out
 }
 
-// contentOf describes a body by its Go type, or as the prose says where it has no type.
+// contentOf describes a body by its Go type, or as in the prose if it has no type.
 func contentOf(t reflect.Type, media string, said, example any) (any, error) {
 	if said != nil {
 		if m, ok := said.(map[string]any); ok && example != nil {
@@ -247,7 +247,7 @@ func contentOf(t reflect.Type, media string, said, example any) (any, error) {
 	return map[string]any{media: content}, nil
 }
 
-// componentOf is the name of the component that describes a type; empty where there is none.
+// componentOf returns the name of the component that describes a type, or "" if there is none.
 func componentOf(t reflect.Type) string {
 	if d, ok := reflect.Zero(t).Interface().(interface{ described() reflect.Type }); ok {
 		t = d.described()
@@ -259,7 +259,7 @@ func componentOf(t reflect.Type) string {
 	return namedSchemas[i].name
 }
 
-// failures names the components that describe failures, by status.
+// failures maps statuses to the components that describe failures.
 var failures = map[int]string{
 	http.StatusBadRequest: "BadRequest", http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden",
 	http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict", http.StatusGone: "Gone",
@@ -268,7 +268,7 @@ var failures = map[int]string{
 	http.StatusServiceUnavailable: "Unavailable", http.StatusInsufficientStorage: "NoSpace",
 }
 
-// responsesOf describes a route's answers.
+// responsesOf describes a route's responses.
 func responsesOf(r line, p *operationProse) (map[string]any, error) {
 	other := "Problem"
 	if r.proxied != nil {

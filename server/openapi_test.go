@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// documented is what the description says, as far as these tests read it.
+// documented is the part of the description that these tests read.
 type documented struct {
 	Paths map[string]map[string]json.RawMessage
 }
@@ -34,7 +34,7 @@ type parameter struct {
 	Name string
 }
 
-// describedText is the description as it is served.
+// describedText returns the description as it is served.
 func describedText(t *testing.T) []byte {
 	t.Helper()
 	d, err := description()
@@ -74,14 +74,14 @@ func describedRoutes(t *testing.T) map[string]operation {
 	return out
 }
 
-// has tells whether an operation describes a parameter, in place or by reference.
+// has reports whether an operation describes a parameter, directly or by reference.
 func (o operation) has(name string) bool {
 	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
 		return p.Name == name || p.Ref == "#/components/parameters/"+name
 	})
 }
 
-// What the description says of a route is what the table says, line by line.
+// The description of each route matches the table of routes.
 func TestRoutesAndDescriptionAgree(t *testing.T) {
 	t.Parallel()
 	described := describedRoutes(t)
@@ -132,10 +132,10 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 	}
 }
 
-// words are a text's words on one line.
+// words returns a text's words on one line.
 func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Each schema compiles, and each example of the description fits its schema.
+// Each schema compiles, and each example in the description matches its schema.
 func TestDescriptionIsSound(t *testing.T) {
 	t.Parallel()
 	raw := describedText(t)
@@ -196,7 +196,7 @@ func eachContent(node any, visit func(map[string]any)) {
 	}
 }
 
-// The description is valid by the schema that the OpenAPI Initiative publishes for its version 3.1.
+// The description is valid according to the OpenAPI Initiative's schema for version 3.1.
 func TestDescriptionIsOpenAPI(t *testing.T) {
 	t.Parallel()
 	raw := describedText(t)
@@ -219,7 +219,7 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 	}
 }
 
-// Each tag is declared once, with a description, and is in use; each operation has one; each component is referred to.
+// Each tag is declared once, with a description, and is used; each operation has a tag; each component is used.
 func TestTagsAndComponentsAreInUse(t *testing.T) {
 	t.Parallel()
 	raw := describedText(t)
@@ -261,7 +261,7 @@ func TestDescriptionIsServedUnchanged(t *testing.T) {
 	t.Parallel()
 	want := describedText(t)
 	s := start(t)
-	for range 3 { // the buffer it was answered from is reused in between
+	for range 3 { // the response buffer is reused in between
 		if a := s.do("GET", "/openapi.json", "", "Authorization", ""); a.status != 200 ||
 			string(a.body) != string(want) {
 			t.Fatalf("%d, %d bytes, want %d", a.status, len(a.body), len(want))

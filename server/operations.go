@@ -13,17 +13,17 @@ import (
 type status struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
-	// AsOf is given while the system's clock is too far ahead to be believed: the time by which things are old.
+	// AsOf is the time by which ages are computed. It is set only while the system clock is implausibly far ahead.
 	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
-// health says that the process answers.
+// health reports that the process is running.
 func (s *Server) health(context.Context, *call[nothing]) (status, error) {
 	return status{"ok", s.version, nil}, nil
 }
 
-// ready says that requests can be served and stored, else store_damaged, too_many_open_files or not_ready. Any other
-// reason is in the log alone, because anybody may ask.
+// ready reports whether requests can be served and stored. It fails with store_damaged, too_many_open_files or
+// not_ready. Other reasons only appear in the log, because the route needs no key.
 func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 	if err := s.engine.Ready(ctx); err != nil {
 		s.log.ErrorContext(ctx, "not ready", "request_id", c.id, "error", err)
@@ -41,12 +41,12 @@ func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {
 	return blob{contentType: "text/plain; version=0.0.4; charset=utf-8", body: text}, err
 }
 
-// openAPI answers a copy of the description, because Fiber writes later answers into the buffer of this one.
+// openAPI returns a copy of the description, because Fiber reuses the response buffer.
 func (s *Server) openAPI(_ context.Context, c *call[nothing]) (blob, error) {
 	return blob{contentType: jsonType, body: append(c.buffer(), s.description...)}, nil
 }
 
-// errorCodes answers the page of all error codes, to whose lines the type of a problem links.
+// errorCodes returns the page of all error codes. The type of a problem links to a line of it.
 func (s *Server) errorCodes(_ context.Context, c *call[nothing]) (blob, error) {
 	return blob{contentType: "text/html; charset=utf-8", body: append(c.buffer(), s.errorPage...)}, nil
 }

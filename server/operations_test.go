@@ -75,7 +75,7 @@ func TestMetricsAndLog(t *testing.T) {
 	}
 }
 
-// Every request is counted, so counting must cost no allocation.
+// Every request is counted, so counting must not allocate.
 func TestCountingAllocatesNothing(t *testing.T) {
 	r := newMetrics("test").route("GET", "/healthz")
 	r.observe(http.StatusOK, time.Millisecond)

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// defaultLimit is how many items a list answers where the query does not say limit, maxLimit the most.
+	// defaultLimit is the number of items in a list if the query has no limit; maxLimit is the largest limit.
 	defaultLimit = 50
 	maxLimit     = 1000
-	// maxOnceKey is the longest Idempotency-Key, in bytes.
+	// maxOnceKey is the maximum length of an Idempotency-Key, in bytes.
 	maxOnceKey = 255
 )
 
-// path is a part of the URL's path, by its name in the route.
+// path returns a copy of a path parameter.
 func (x *exchange) path(name string) string {
 	return unescape(strings.Clone(x.c.Params(name)))
 }
 
-// query is a parameter of the URL's query; empty where it is not given.
+// query returns a copy of a query parameter, or "" if it is absent.
 func (x *exchange) query(name string) string {
 	return string(x.c.Context().QueryArgs().Peek(name))
 }
 
-// queries are all values of a parameter that may be repeated.
+// queries returns copies of all values of a parameter that may be repeated.
 func (x *exchange) queries(name string) []string {
 	var out []string
 	for _, v := range x.c.Context().QueryArgs().PeekMulti(name) {
@@ -44,13 +44,13 @@ func (x *exchange) queries(name string) []string {
 	return out
 }
 
-// queryParameter is what the description says of a parameter of the query.
+// queryParameter holds what the OpenAPI description says about a query parameter.
 type queryParameter struct {
 	repeatable bool // it is a list
-	valued     bool // it is a number, a truth value or a time that may be left out, which an empty text does not do
+	valued     bool // it is an optional number, boolean or time, so it must not be empty
 }
 
-// queryOf lists the parameters of the query that the description says a route takes.
+// queryOf returns the query parameters of a route according to the OpenAPI description.
 func (d described) queryOf(r line) map[string]queryParameter {
 	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
 	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
@@ -72,9 +72,9 @@ func (d described) queryOf(r line) map[string]queryParameter {
 	return out
 }
 
-// checkQuery refuses parameters that the route does not take, that are given twice or are not UTF-8: a filter with a
-// slip in its name would otherwise answer everything. It answers unknown_parameter, duplicate_parameter, invalid_utf8 or
-// invalid_value.
+// checkQuery refuses query parameters that the route does not have, that are repeated, or that are not UTF-8: without
+// it, a filter with a misspelt name would be ignored and return everything. It fails with unknown_parameter,
+// duplicate_parameter, invalid_utf8 or invalid_value.
 func (x *exchange) checkQuery() error {
 	args := x.c.Context().QueryArgs()
 	if args.Len() == 0 {
@@ -85,10 +85,10 @@ func (x *exchange) checkQuery() error {
 	for key, value := range args.All() {
 		name := string(key)
 		parameter, known := x.route.query[name]
-		known = known || name == "tenant" // the operator's clients may name it on routes without a tenant, too
+		known = known || name == "tenant" // operators may name it on routes without a tenant, too
 		var f fault.FieldError
 		switch {
-		case name == "" && len(value) == 0: // an & too many
+		case name == "" && len(value) == 0: // an extra &
 			continue
 		case !utf8.Valid(key) || !utf8.Valid(value):
 			f = fault.FieldError{Field: name, Code: "invalid_utf8", Detail: "must be UTF-8"}
@@ -116,7 +116,8 @@ func (x *exchange) checkQuery() error {
 		Detail: fault.Words("%s: %s", first.Field, first.Detail)}
 }
 
-// meant names the parameter that an unknown one may have been meant to be, else all that the route takes.
+// meant returns a hint for an unknown parameter: the name that may have been meant, or else all names that the route
+// has.
 func (r *route) meant(name string) string {
 	if near := strictjson.DidYouMean(name, maps.Keys(r.query)); near != "" {
 		return near
@@ -127,7 +128,7 @@ func (r *route) meant(name string) string {
 	return "; this route takes " + strings.Join(slices.Sorted(maps.Keys(r.query)), ", ")
 }
 
-// required is a parameter of the query that must be given; where it is not, the error is parameter_missing.
+// required returns a mandatory query parameter. It fails with parameter_missing if it is absent.
 func (x *exchange) required(name string) (string, error) {
 	if v := x.query(name); v != "" {
 		return v, nil
@@ -137,7 +138,7 @@ func (x *exchange) required(name string) (string, error) {
 	return "", p
 }
 
-// queryBool reads true or false; nil where the parameter is left out or null.
+// queryBool parses a boolean parameter. It returns nil if the parameter is absent or null.
 func (x *exchange) queryBool(name string) (*bool, error) {
 	switch text := x.query(name); text {
 	case "", "null":
@@ -149,13 +150,13 @@ func (x *exchange) queryBool(name string) (*bool, error) {
 	return nil, invalidQuery(name, "invalid_value", "must be true, false or null")
 }
 
-// queryTime reads an RFC 3339 time, in UTC where it has no zone; nil where the parameter is left out.
+// queryTime parses an RFC 3339 time, in UTC if it has no zone. It returns nil if the parameter is absent.
 func (x *exchange) queryTime(name string) (*time.Time, error) {
 	text := x.query(name)
 	if text == "" {
 		return nil, nil
 	}
-	text = strings.Replace(text, " ", "+", 1) // a zone's plus that was not escaped arrives as a space
+	text = strings.Replace(text, " ", "+", 1) // an unescaped plus in a zone arrives as a space
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			t = t.UTC()
@@ -165,7 +166,7 @@ func (x *exchange) queryTime(name string) (*time.Time, error) {
 	return nil, invalidQuery(name, "invalid_time", "must be an RFC 3339 time, for example 2026-03-05T12:00:00Z")
 }
 
-// newestFirst reads the parameter order, asc or desc; absent is what it says where it is left out.
+// newestFirst parses the parameter order, asc or desc. It returns absent if the parameter is absent.
 func (x *exchange) newestFirst(absent bool) (bool, error) {
 	switch x.query("order") {
 	case "":
@@ -178,7 +179,7 @@ func (x *exchange) newestFirst(absent bool) (bool, error) {
 	return false, invalidQuery("order", "invalid_value", "must be asc or desc")
 }
 
-// truth is a parameter that is true or false; false where it is not given. It answers invalid_value.
+// truth parses a boolean parameter, false if it is absent. It fails with invalid_value.
 func (x *exchange) truth(name string) (bool, error) {
 	switch x.query(name) {
 	case "", "false":
@@ -189,11 +190,11 @@ func (x *exchange) truth(name string) (bool, error) {
 	return false, invalidQuery(name, "invalid_value", "must be true or false")
 }
 
-// lastEventID is the id of the last event that a stream's reader received before it reconnected.
+// lastEventID returns the id of the last event that a stream's reader received before it reconnected.
 func (x *exchange) lastEventID() string { return string(x.c.Request().Header.Peek("Last-Event-ID")) }
 
-// base is the URL by which the caller reaches this server. It follows headers that a caller can forge, so it is used
-// for nothing but links in that caller's own answer.
+// base returns the URL by which the caller reaches this server. It trusts headers that a caller can forge, so it may
+// only be used for links in that caller's own response.
 func (x *exchange) base() string {
 	h := &x.c.Request().Header
 	first := func(name string) string {
@@ -210,13 +211,13 @@ func (x *exchange) base() string {
 	return scheme + "://" + host
 }
 
-// invalidQuery refuses a parameter or a header, which the problem's errors name.
+// invalidQuery returns the problem for an invalid parameter or header, which its errors field names.
 func invalidQuery(name, code, detail string) error {
 	return &fault.Error{Kind: fault.Invalid, Code: code, Detail: name + ": " + detail,
 		Fields: []fault.FieldError{{Field: name, Code: code, Detail: detail}}}
 }
 
-// readPage reads limit and cursor. It answers out_of_range where limit is not from 1 to maxLimit.
+// readPage parses limit and cursor. It fails with out_of_range if limit is not from 1 to maxLimit.
 func (x *exchange) readPage() error {
 	x.page = records.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
 	if s := x.query("limit"); s != "" {
@@ -229,8 +230,8 @@ func (x *exchange) readPage() error {
 	return nil
 }
 
-// readOnce gives the engine what it needs to run a storing request only once: the Idempotency-Key and a digest of the
-// request. It answers too_long for a key of more than maxOnceKey bytes.
+// readOnce gives the engine the Idempotency-Key and a digest of the request, so that a repeated request is stored
+// only once. It fails with too_long for a key of more than maxOnceKey bytes.
 func (x *exchange) readOnce() error {
 	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
 	if key == "" {
@@ -252,8 +253,8 @@ func (x *exchange) readOnce() error {
 	return nil
 }
 
-// unescape decodes a part of a path. A part that is not validly escaped is returned as it is: no id contains a percent
-// sign, so nothing will be found under it.
+// unescape decodes a path segment. It returns a segment with invalid escapes unchanged: no id contains a percent
+// sign, so nothing will be found.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

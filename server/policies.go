@@ -16,7 +16,7 @@ import (
 const moduleType = "application/wasm"
 
 func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[policy.Version], error) {
-	// The module is copied, because c.raw is used again for a later request.
+	// Copy the module, because c.raw is reused for a later request.
 	v, created, err := s.engine.Policies.Upload(ctx, c.caller, c.once, c.query("name"), bytes.Clone(c.raw))
 	return stored[policy.Version]{v, created}, err
 }
@@ -37,7 +37,7 @@ func (s *Server) setLive(ctx context.Context, c *call[policy.LiveSpec]) (policy.
 	return s.engine.Policies.SetLive(ctx, c.caller, c.path("policy"), c.body)
 }
 
-// version is the number in the path, or 0 where the path has no plain number; no version is 0, so it is not found.
+// version returns the number in the path, or 0 if it is not a plain number. No policy has a version 0.
 func (x *exchange) version() int {
 	n, err := strconv.Atoi(x.path("version"))
 	if err != nil || strconv.Itoa(n) != x.path("version") {
@@ -50,7 +50,7 @@ func (s *Server) getPolicyVersion(ctx context.Context, c *call[nothing]) (policy
 	return s.engine.Policies.ShowVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
-// getModule answers the module as it was uploaded, as a file to be saved.
+// getModule returns the module as it was uploaded, as a file download.
 func (s *Server) getModule(ctx context.Context, c *call[nothing]) (blob, error) {
 	name, version := c.path("policy"), c.version()
 	code, err := s.engine.Policies.ModuleOf(ctx, c.caller, name, version)

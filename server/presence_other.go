@@ -4,5 +4,6 @@ package server
 
 import "net"
 
-// watchClient does nothing here: that a client has gone is noticed with the next piece of its answer.
+// watchClient does nothing on this system. A closed connection is noticed when the next piece of the response is
+// written.
 func watchClient(net.Conn, func()) (stop func()) { return func() {} }

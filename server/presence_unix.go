@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// watchClient calls gone once a connection's client has closed it, until stop is called. Nothing is read: bytes of a next
-// request stay where they are, and end the watching, as they do in net/http.
+// watchClient calls gone when the client closes its connection, until stop is called. It reads nothing: bytes of a
+// next request remain on the connection and end the watch, as in net/http.
 func watchClient(c net.Conn, gone func()) (stop func()) {
 	file, ok := c.(syscall.Conn)
 	if !ok {
@@ -37,7 +37,7 @@ func watchClient(c net.Conn, gone func()) (stop func()) {
 		}
 	}()
 	return func() {
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // it ends the reading above
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the read above
 		<-done
 		_ = c.SetReadDeadline(time.Time{})
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
-// problem is an error answer as of RFC 9457. Its type links to the code's line on the page that /errors serves;
-// programs go by code, which is stable.
+// problem is an error response as defined in RFC 9457. Its type links to the code's line on the page /errors.
+// Programs should use code, which is stable.
 type problem struct {
 	Type      string             `json:"type"`
 	Title     string             `json:"title"`
@@ -29,23 +29,23 @@ type problem struct {
 	Needed    *int               `json:"needed,omitempty"`
 	Allowed   *int               `json:"allowed,omitempty"`
 	Unit      string             `json:"unit,omitempty"`
-	// Of a refused policy module: the check that it failed and, where that is a limit, the number found.
+	// For a refused policy module: the check that it failed and, if that is a limit, the number found.
 	Check string `json:"check,omitempty"`
 	Found *int64 `json:"found,omitempty"`
 	Limit *int64 `json:"limit,omitempty"`
-	// Of a version_mismatch: the memory as it is now; version 0 where there is none.
+	// For a version_mismatch: the memory as it is now; version 0 if there is none.
 	Version *int   `json:"version,omitempty"`
 	ETag    string `json:"etag,omitempty"`
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 
-// refuse makes an answer of the edge's own, which no error of the engine stands behind. edgeCodes lists the codes.
+// refuse returns a problem that the server itself detects, without an error of the engine. edgeCodes lists the codes.
 func refuse(status int, code, format string, args ...any) *problem {
 	return &problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// statuses is the one table from what went wrong to the status that says so; a kind that it lacks is a 500.
+// statuses maps kinds of errors to statuses. A kind that is not in it is a 500.
 var statuses = map[fault.Kind]int{
 	fault.BadRequest:   http.StatusBadRequest,
 	fault.Unauthorized: http.StatusUnauthorized,
@@ -60,11 +60,11 @@ var statuses = map[fault.Kind]int{
 	fault.NoSpace:      http.StatusInsufficientStorage,
 }
 
-// statusOf is the status for a kind of error.
+// statusOf returns the status for a kind of error.
 func statusOf(k fault.Kind) int { return cmp.Or(statuses[k], http.StatusInternalServerError) }
 
-// problemOf turns any error into the answer for it. An error that was not written for clients becomes `internal`, and
-// its text goes to the log alone.
+// problemOf converts any error to a problem. If err was not written for clients, the code is `internal` and its text
+// only goes to the log.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -109,7 +109,7 @@ func problemOf(err error) *problem {
 		"something went wrong here; the server's log has more under this request_id")
 }
 
-// problemOfFiber words what Fiber finds before any of our handlers runs.
+// problemOfFiber converts errors that Fiber detects before any handler runs.
 func problemOfFiber(e *fiber.Error) *problem {
 	switch e.Code {
 	case http.StatusRequestTimeout:
@@ -121,7 +121,8 @@ func problemOfFiber(e *fiber.Error) *problem {
 	}
 }
 
-// unroutable words what Fiber finds no route for: it names the path that was meant, or the methods that the path has.
+// unroutable returns the problem for a request that has no route. It names the path that may have been meant, or the
+// methods that the path has.
 func (x *exchange) unroutable(err error) error {
 	found, ok := errors.AsType[*fiber.Error](err)
 	if !ok {
@@ -147,7 +148,7 @@ func (p *problem) render(c *fiber.Ctx, requestID string) {
 	answer.Type, answer.Title, answer.RequestID = "/errors#"+p.Code, http.StatusText(p.Status), requestID
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic("encoding a problem: " + err.Error()) // strings and numbers only
+		panic("encoding a problem: " + err.Error()) // cannot fail: it holds only strings and numbers
 	}
 	r := c.Response()
 	r.ResetBody()

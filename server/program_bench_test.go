@@ -28,9 +28,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies"
 )
 
-// BenchmarkProgram asks all of Mneme (edge and access log, engine, sandboxed policies, decisions kept in Badger) for
-// windows of a session of 50 messages, and a Fiber route that holds the same answer in memory: the same clients on
-// connections that stay open, in alternating rounds.
+// BenchmarkProgram compares all of Mneme (HTTP server and access log, engine, sandboxed policies, decisions stored in
+// Badger) with a Fiber route that returns the same response from memory, for windows of a session of 50 messages:
+// with the same clients on keep-alive connections, in alternating rounds.
 func BenchmarkProgram(b *testing.B) {
 	const clients = 8
 	addr, key := newProgram(b)
@@ -67,7 +67,7 @@ func BenchmarkProgram(b *testing.B) {
 	b.ReportMetric(float64(len(answer)), "bytes")
 }
 
-// newProgram starts what `serve` starts, and gives its address and the admin's key.
+// newProgram starts what `serve` starts, and returns its address and the admin's key.
 func newProgram(b *testing.B) (addr, key string) {
 	b.Helper()
 	must := func(err error) {
@@ -149,7 +149,7 @@ func listen(b *testing.B) net.Listener {
 	return ln
 }
 
-// connection is a client that costs next to nothing, since it shares the machine with what is measured.
+// connection is a client with very low overhead, because it shares the machine with the server.
 type connection struct {
 	net.Conn
 	r    *bufio.Reader
@@ -171,7 +171,8 @@ func postRequest(path, key string, body []byte) []byte {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, key, len(body), body)
 }
 
-// exchange sends a request and reads the answer's body, which is good until the next. Any success will do.
+// exchange sends a request and returns the response body, which is valid until the next call. Any success is
+// accepted.
 func (c *connection) exchange(request []byte) ([]byte, error) {
 	if _, err := c.Write(request); err != nil {
 		return nil, err

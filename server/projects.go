@@ -30,11 +30,11 @@ func (s *Server) deleteProject(ctx context.Context, c *call[nothing]) (nothing, 
 	return nothing{}, s.engine.DeleteProject(ctx, c.caller, c.path("project"))
 }
 
-// settingsShown are a project's settings, with what they could be.
+// settingsShown is a project's settings together with possible values.
 type settingsShown struct {
 	project.Settings
-	// Calibration is what providers counted of the project's prompts, by model: a ratio that is sure is what token_scale
-	// can be set to.
+	// Calibration is the token counts that providers reported for the project's prompts, by model. A ratio that is
+	// sure can be used as token_scale.
 	Calibration []decision.Calibration `json:"calibration,omitempty"`
 }
 
@@ -52,8 +52,7 @@ func (s *Server) settings(ctx context.Context, c *call[nothing]) (out settingsSh
 	return out, c.tagged(&out.Settings)
 }
 
-// patchSettings hands the patch on undecoded, because a field that is left out and a field that is null mean different
-// things.
+// patchSettings passes the patch on undecoded, because an absent field and a null field mean different things.
 func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (project.Settings, error) {
 	patch, err := settingsDecoder.Check(c.body)
 	if err != nil {
@@ -70,15 +69,15 @@ func (s *Server) settingsHistory(ctx context.Context, c *call[nothing]) (records
 	return s.engine.Projects.SettingsHistory(ctx, c.caller, c.path("project"), c.page)
 }
 
-// tagged says in the answer's ETag which settings it tells of.
+// tagged sets the ETag of the settings in the response.
 func (x *exchange) tagged(s *project.Settings) error {
 	tag, err := s.Tag()
 	x.c.Response().Header.Set(fiber.HeaderETag, `"`+tag+`"`)
 	return err
 }
 
-// ifMatch tells which tags the header If-Match names, as of RFC 9110; nil where it is not given. A weak tag never
-// matches.
+// ifMatch returns a function that reports whether the header If-Match has a tag, as defined in RFC 9110, or nil if
+// the header is absent. A weak tag never matches.
 func (x *exchange) ifMatch() func(tag string) bool {
 	said := string(x.c.Request().Header.Peek(fiber.HeaderIfMatch))
 	if said == "" {
@@ -96,5 +95,5 @@ func (x *exchange) ifMatch() func(tag string) bool {
 
 var settingsDecoder = strictjson.For[project.Settings]()
 
-// settingsPatch describes the body of a patch: any of the settings.
+// settingsPatch describes the body of a patch: any subset of the settings.
 type settingsPatch struct{ project.Settings }

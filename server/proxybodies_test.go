@@ -13,12 +13,11 @@ import (
 	"testing"
 )
 
-// TestBodiesAreOfOneCall holds that the buffers in which windows and bodies are made serve one call at a time: each of
-// many clients at once has its own history reach the provider, whether the provider reads it before it answers or while
-// it does.
+// TestBodiesAreOfOneCall checks that the buffers for windows and bodies serve one call at a time: of many concurrent
+// clients, each has its own history reach the provider, whether the provider reads it before or while it responds.
 func TestBodiesAreOfOneCall(t *testing.T) {
 	t.Parallel()
-	var sent sync.Map // by client: the messages that the provider is to get
+	var sent sync.Map // by client: the messages that the provider should get
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Header.Get("X-Client-Request-Id") == "early" {

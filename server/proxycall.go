@@ -17,17 +17,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// The headers that the proxy adds to an answer.
+// Headers that the proxy adds to a response.
 const (
 	headerRequest = "X-Mneme-Request-Id"
 	headerMode    = "X-Mneme-Mode"
 )
 
-// statusGone is what the log and the metrics say of a request whose client has gone: nobody reads the answer.
+// statusGone is the status, in the log and the metrics, of a request whose client has gone. Nobody reads the
+// response.
 const statusGone = 499
 
-// modelCall is a request on its way through the proxy. It outlives the exchange where its answer is a stream, so it keeps
-// nothing of the exchange.
+// modelCall is a request in the proxy. It outlives the exchange if its response is a stream, so it keeps no
+// references to the exchange.
 type modelCall struct {
 	s        *Server
 	id       string
@@ -39,14 +40,15 @@ type modelCall struct {
 	mode     string
 	began    time.Time
 	turn     turn
-	bytes    lease // what the prompt takes of the memory for bodies, where it is kept
+	bytes    lease // the prompt's share of the memory budget while it is kept
 
-	// ctx ends when nobody waits for the provider any more: with cancel, or when the server stops waiting for requests.
+	// ctx ends when nobody waits for the provider any more: through cancel, or when the server stops waiting for
+	// requests.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// proxy serves the routes of the proxy. Its place among those that work is given up while the provider is waited for.
+// proxy serves the routes of the proxy. It gives up its place while it waits for the provider.
 func (s *Server) proxy(ctx context.Context, x *exchange) error {
 	call, err := s.newCall(ctx, x)
 	if err != nil {
@@ -89,11 +91,11 @@ func (s *Server) proxy(ctx context.Context, x *exchange) error {
 	return err
 }
 
-// sent lets go of the prompt, which the provider has taken: its answer may last for minutes.
+// sent releases the prompt after the provider has received it, because the response may last for minutes.
 func (call *modelCall) sent() {
 	taken := call.request.Taken()
 	if t := call.turn.tools; t != nil {
-		t.prompt, taken = call.request.Body, false // Another round begins with it.
+		t.prompt, taken = call.request.Body, false // Another round starts from it.
 	}
 	call.request.Body = nil
 	if call.turn.out != nil {
@@ -101,7 +103,7 @@ func (call *modelCall) sent() {
 	}
 }
 
-// newCall reads what a request to the proxy asks for, and finds where it goes.
+// newCall reads a request to the proxy and finds its destination.
 func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	read, cancel := context.WithTimeout(ctx, s.limits.request)
 	defer cancel()
@@ -114,8 +116,8 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 		return nil, err
 	}
 	header := x.headers()
-	// The body is the call's own from here on, because the connection to the provider may read it for longer than the
-	// exchange lasts.
+	// The call owns the body from here on, because the connection to the provider may read it after the exchange has
+	// ended.
 	call.request = relay.Request{Method: x.route.method, Path: x.proxyPath(),
 		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
 	x.raw = nil
@@ -143,7 +145,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	return call, call.beginTurn(read, x, body)
 }
 
-// headers copies the request's.
+// headers returns a copy of the request's headers.
 func (x *exchange) headers() http.Header {
 	out := http.Header{}
 	for name, value := range x.c.Request().Header.All() {
@@ -152,7 +154,7 @@ func (x *exchange) headers() http.Header {
 	return out
 }
 
-// chooseMode finds the mode of the call: that of X-Mneme-Mode, else the project's.
+// chooseMode sets the mode of the call: that of X-Mneme-Mode, or else the project's.
 func (call *modelCall) chooseMode() error {
 	call.mode = cmp.Or(call.request.Header.Get(headerMode), call.setup.Settings.ProxyMode)
 	for _, mode := range project.Modes {
@@ -163,7 +165,7 @@ func (call *modelCall) chooseMode() error {
 	return refuse(http.StatusUnprocessableEntity, "invalid_value", "%s must be one of %q", headerMode, project.Modes)
 }
 
-// send sends the call to its provider and waits for the answer to begin.
+// send sends the call to its provider and waits for the response headers.
 func (call *modelCall) send() (*http.Response, error) {
 	began := call.s.now()
 	resp, err := call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
@@ -187,20 +189,20 @@ func (call *modelCall) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// log writes of a call what its client is not told. It never holds a header, a body or a query.
+// log logs details of a call that its client is not told. It never logs a header, a body or a query.
 func (call *modelCall) log(level slog.Level, what string, err error) {
 	call.s.log.Log(call.s.base, level, what, "request_id", call.id, "route", call.path,
 		"upstream", call.upstream.Name, "error", err)
 }
 
-// maxWhole bounds an answer that is passed on in one piece, in bytes. A model's answer is kept whole to be stored, so it
-// may be longer.
+// maxWhole is the maximum size, in bytes, of a response that is passed on in one piece. A model's response is also
+// kept to be stored, so its limit is higher.
 const (
 	maxWhole      = 1 << 20
 	maxModelReply = 64 << 20
 )
 
-// answer passes a provider's answer on. It tells whether the answer is a stream, which then ends the call.
+// answer passes on a provider's response. It reports whether the response is a stream, which then ends the call.
 func (call *modelCall) answer(x *exchange, resp *http.Response, stop func()) (streams bool, err error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	ok := resp.StatusCode < http.StatusMultipleChoices
@@ -216,7 +218,7 @@ func (call *modelCall) answer(x *exchange, resp *http.Response, stop func()) (st
 	return true, call.stream(x, resp, call.copy)
 }
 
-// begin writes the status and the headers of a provider's answer.
+// begin writes the status and the headers of a provider's response.
 func (call *modelCall) begin(x *exchange, resp *http.Response) {
 	r := x.c.Response()
 	r.SetStatusCode(resp.StatusCode)
@@ -230,7 +232,7 @@ func (call *modelCall) begin(x *exchange, resp *http.Response) {
 	call.turnHeaders(r.Header.Set)
 }
 
-// whole passes an answer on that comes in one piece.
+// whole passes on a response that is not a stream.
 func (call *modelCall) whole(x *exchange, resp *http.Response) error {
 	body, err := call.readWhole(resp)
 	if err == nil && call.turn.tools != nil {
@@ -247,7 +249,7 @@ func (call *modelCall) whole(x *exchange, resp *http.Response) error {
 	return nil
 }
 
-// readWhole reads an answer that comes in one piece, and notes where none comes.
+// readWhole reads a response that is not a stream, and records a failure.
 func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxModelReply+1))
@@ -271,10 +273,10 @@ func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// errStalled is the cause of a call's end whose provider sends nothing any more.
+// errStalled is the cause of the end of a call whose provider stopped sending.
 var errStalled = errors.New("the provider sends nothing")
 
-// timed ends the call where a reader gives nothing for too long.
+// timed returns a reader that ends the call if r returns nothing for too long.
 func (call *modelCall) timed(r io.Reader) io.Reader {
 	return &timedReader{r, time.AfterFunc(relay.IdleTime, func() { call.cancel(errStalled) })}
 }
@@ -294,7 +296,7 @@ func (r *timedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// stream passes an answer on while it comes, by a function that runs until its end.
+// stream passes on a response as it arrives, with a function that runs until its end.
 func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *http.Response, out *stream) error) error {
 	conn := x.connection().Conn
 	return x.startStream(streamed{contentType: resp.Header.Get("Content-Type"),
@@ -304,14 +306,14 @@ func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *
 			return pass(resp, out)
 		},
 		close: func() {
-			call.failed(resp.StatusCode, "client_gone", wire.Usage{}) // where the stream never ran
+			call.failed(resp.StatusCode, "client_gone", wire.Usage{}) // if the stream never ran
 			call.cancel(nil)
 			call.bytes.release()
 			_ = resp.Body.Close()
 		}})
 }
 
-// copy passes bytes on as they come.
+// copy passes on bytes as they arrive.
 func (call *modelCall) copy(resp *http.Response, out *stream) error {
 	from, buffer := call.timed(resp.Body), make([]byte, 16<<10)
 	for {
@@ -333,7 +335,7 @@ func (call *modelCall) copy(resp *http.Response, out *stream) error {
 	}
 }
 
-// relay passes a model's events on.
+// relay passes on a model's events.
 func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	passed := relay.Relay{Format: call.route.format, Stall: relay.IdleTime, Ping: relay.PingTime,
 		Patience: call.s.limits.commit, HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
@@ -354,7 +356,7 @@ func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, relay.ErrClientGone) || errors.Is(context.Cause(call.ctx), errGone):
-		return context.Canceled // the connection is of no use any more
+		return context.Canceled // the connection is no longer usable
 	case call.ctx.Err() != nil:
 		return err
 	}

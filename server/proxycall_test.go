@@ -23,7 +23,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// inFront starts a server whose projects' upstreams are a provider at a URL, for both protocols. Clients pass their keys.
+// inFront starts a server whose projects' upstream is one provider, for both protocols. Clients pass their keys.
 func inFront(t testing.TB, url string, change ...func(*setup)) *site {
 	t.Helper()
 	return start(t, append([]func(*setup){func(o *setup) {
@@ -36,13 +36,13 @@ func inFront(t testing.TB, url string, change ...func(*setup)) *site {
 	}}, change...)...)
 }
 
-// callHeaders are those that the provider's clients send, with Mneme's key beside the provider's.
+// callHeaders returns the headers that the provider's clients send, and Mneme's key.
 func callHeaders(more ...string) []string {
 	return append([]string{"X-Mneme-Key", "agent", "Authorization", "Bearer sk-client", "Anthropic-Version", "2023-06-01",
 		"Content-Type", "application/json"}, more...)
 }
 
-// modelCalls are the smallest model calls of each API, by path.
+// modelCalls are minimal model calls of each API, by path.
 var modelCalls = map[string]string{
 	"/v1/chat/completions": `{"model":"gpt-4.1","messages":[{"role":"user","content":"q"}]}`,
 	"/v1/responses":        `{"model":"gpt-5.6","input":[{"role":"user","content":"q"}]}`,
@@ -51,9 +51,9 @@ var modelCalls = map[string]string{
 
 func streamedBody(body string) string { return `{"stream":true,` + body[1:] }
 
-// TestProxyChangesNoByte holds that a client gets just what the provider answers, whole or as a stream, and that the
-// provider gets just what the client sent, by each of the three paths: without Mneme, and where Mneme stores the call or
-// fails to.
+// TestProxyChangesNoByte checks that a client gets exactly the provider's response, whole or as a stream, and that
+// the provider gets exactly the client's request, by each of the three paths: without Mneme, and when Mneme stores
+// the call or fails to.
 func TestProxyChangesNoByte(t *testing.T) {
 	t.Parallel()
 	working := func(s *failingStore) {}
@@ -72,10 +72,10 @@ func TestProxyChangesNoByte(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			failing := &failingStore{Broken: enginetest.Broken{Store: memstore.New()}}
-			// Two providers with one script number their answers alike.
+			// Two providers with the same script number their responses alike.
 			direct, behind := providers.Start(t), providers.Start(t)
 			s := inFront(t, behind.URL, func(o *setup) { o.store = failing })
-			changesNoByte(t, s, direct, behind, way.mode) // It makes the session.
+			changesNoByte(t, s, direct, behind, way.mode) // creates the session
 			way.spoil(failing)
 			stored := changesNoByte(t, s, direct, behind, way.mode)
 			if fails := strings.Contains(way.name, " "); stored["yes"] == (fails || way.mode == "off") {
@@ -101,8 +101,8 @@ func (s *failingStore) Commit(ctx context.Context, tenant string, b store.Batch)
 	return s.Broken.Commit(ctx, tenant, b)
 }
 
-// changesNoByte sends calls to a provider, directly and through the proxy, and compares what both sides got. It returns
-// what the answers say of whether they were stored.
+// changesNoByte sends calls to a provider, directly and through the proxy, and compares what both sides got. It
+// returns what the responses say about storage.
 func changesNoByte(t *testing.T, s *site, direct, behind *providers.Server, mode string) map[string]bool {
 	t.Helper()
 	stored := map[string]bool{}
@@ -152,7 +152,7 @@ func changesNoByte(t *testing.T, s *site, direct, behind *providers.Server, mode
 	return stored
 }
 
-// echo is a provider that answers with what it was asked.
+// echo starts a provider that responds with the request.
 func echo(t testing.TB) string {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -165,7 +165,7 @@ func echo(t testing.TB) string {
 	return provider.URL
 }
 
-// TestProxyPassesOtherRoutes holds that each other route reaches the same path of the provider, with its query.
+// TestProxyPassesOtherRoutes checks that each other route reaches the same path of the provider, with its query.
 func TestProxyPassesOtherRoutes(t *testing.T) {
 	t.Parallel()
 	s := inFront(t, echo(t))
@@ -219,7 +219,8 @@ type proxyError struct {
 	RequestID string `json:"request_id"`
 }
 
-// TestProxyErrors holds the shape of Mneme's own errors in both protocols, and that the provider's pass as they are.
+// TestProxyErrors checks the format of Mneme's own errors in both protocols, and that the provider's errors are
+// unchanged.
 func TestProxyErrors(t *testing.T) {
 	t.Parallel()
 	provider := providers.Start(t)
@@ -291,7 +292,7 @@ func (s *site) patch(settings string) {
 	}
 }
 
-// TestUnreachableProviders holds what a client is told of a provider that refuses, vanishes, or redirects.
+// TestUnreachableProviders checks the errors for a provider that refuses, vanishes, or redirects.
 func TestUnreachableProviders(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
@@ -313,7 +314,7 @@ func TestUnreachableProviders(t *testing.T) {
 				if err != nil {
 					return
 				}
-				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil { // else closing would reset the connection
+				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil { // otherwise closing would reset the connection
 					_, _ = io.Copy(io.Discard, r.Body)
 				}
 				_, _ = io.WriteString(c, answer)
@@ -351,10 +352,10 @@ func TestUnreachableProviders(t *testing.T) {
 	}
 }
 
-// held is a provider whose stream goes on event by event, as a test says. It tells when a request of its was cancelled.
+// held is a provider whose stream a test controls event by event. It reports when a request was cancelled.
 type held struct {
 	url   string
-	asked chan struct{} // gets something when a request came
+	asked chan struct{} // receives a value for each request
 	next  chan string   // the next piece of the answer; "" breaks the connection
 	gone  chan struct{}
 	once  sync.Once
@@ -393,7 +394,7 @@ func holding(t testing.TB, header string) *held {
 
 const eventStream = "text/event-stream"
 
-// callModel sends a model call, and gives the answer with its first bytes unread.
+// callModel sends a model call, and returns the response with its body unread.
 func (s *site) callModel(ctx context.Context, path string) (*http.Response, error) {
 	body := `{"model":"m"}`
 	if _, below, ok := strings.Cut(path, "/v1/"); ok && modelCalls["/v1/"+below] != "" {
@@ -410,7 +411,7 @@ func (s *site) callModel(ctx context.Context, path string) (*http.Response, erro
 	return s.trySend(req)
 }
 
-// TestEventsArriveAsTheyCome holds that each event is passed on before the next one comes.
+// TestEventsArriveAsTheyCome checks that each event is passed on before the next one arrives.
 func TestEventsArriveAsTheyCome(t *testing.T) {
 	t.Parallel()
 	p := holding(t, eventStream)
@@ -442,8 +443,8 @@ func TestEventsArriveAsTheyCome(t *testing.T) {
 	}
 }
 
-// TestClientsThatLeave holds that the provider's work ends when the client has gone: while it is waited for, and within
-// plain answers and streams.
+// TestClientsThatLeave checks that the provider's work ends when the client has gone: before the response, and during
+// plain responses and streams.
 func TestClientsThatLeave(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{"before the answer": "", "in a stream": "data: {}\n\n", "in a plain answer": "{"} {
@@ -476,8 +477,8 @@ func TestClientsThatLeave(t *testing.T) {
 	}
 }
 
-// TestProvidersThatDie holds, at each event of a stream and within it, that a client never takes a broken answer for a
-// whole one.
+// TestProvidersThatDie breaks a stream at each event and within it, and checks that a client never accepts a broken
+// response as complete.
 func TestProvidersThatDie(t *testing.T) {
 	t.Parallel()
 	whole, p := providers.Start(t), holding(t, eventStream)

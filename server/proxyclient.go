@@ -10,10 +10,10 @@ import (
 
 // A client may leave before its call has ended.
 
-// errGone is the cause of a call's end whose client has closed its connection.
+// errGone is the cause of the end of a call whose client has closed its connection.
 var errGone = errors.New("the client has gone")
 
-// left is called when the client has gone: the call ends, or it goes on for its session, if that does not take long.
+// left is called when the client has gone. The call ends, or continues for its session if that does not take long.
 func (call *modelCall) left() {
 	if call.outlives() {
 		time.AfterFunc(relay.DrainTime, func() { call.cancel(errGone) })
@@ -22,7 +22,7 @@ func (call *modelCall) left() {
 	call.cancel(errGone)
 }
 
-// outlives tells whether the call goes on although its client has gone.
+// outlives reports whether the call continues although its client has gone.
 func (call *modelCall) outlives() bool {
 	return call.turn.exchange != nil && call.setup.Settings.ProxyOnDisconnect == "finish"
 }
@@ -36,7 +36,7 @@ func (call *modelCall) gone(status int) error {
 // leaving is a client that may leave without ending the call.
 type leaving struct {
 	out   *stream
-	stays bool // the call goes on without it
+	stays bool // the call continues without it
 	gone  bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/gateway"
 )
 
-// proxyCounts collects what providers counted of prompts that came through the proxy, by project and model.
+// proxyCounts collects the token counts that providers reported for prompts of the proxy, by project and model.
 type proxyCounts func() []gateway.Figures
 
 var proxyCountLabels = []string{"tenant", "project", "model"}
@@ -23,7 +23,7 @@ var (
 		"What the provider counted of prompts, for each token that Mneme did before token_scale.", proxyCountLabels, nil)
 )
 
-// Describe says nothing beforehand, because each project has labels of its own.
+// Describe sends nothing, because the labels differ between projects.
 func (proxyCounts) Describe(chan<- *prometheus.Desc) {}
 
 func (figures proxyCounts) Collect(out chan<- prometheus.Metric) {

@@ -18,10 +18,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// finishTime bounds how long the end of a call may take to be noted.
+// finishTime is the maximum time for recording the end of a call.
 const finishTime = 30 * time.Second
 
-// committed stores a whole answer as a part of its turn, and notes what became of the call.
+// committed stores a complete response as part of its turn, and records the outcome of the call.
 func (call *modelCall) committed(status int, r *wire.Reply) {
 	t := &call.turn
 	if t.exchange == nil || t.ended.Swap(true) {
@@ -54,7 +54,7 @@ func (call *modelCall) committed(status int, r *wire.Reply) {
 	call.endTurn(ctx, end)
 }
 
-// windowID is the decision that the answer was made from; empty where there is no window.
+// windowID returns the id of the decision that the response is based on, or "" if there is no window.
 func (call *modelCall) windowID() string {
 	if call.turn.out == nil || !call.turn.out.Windowed {
 		return ""
@@ -62,7 +62,7 @@ func (call *modelCall) windowID() string {
 	return call.turn.out.DecisionID
 }
 
-// unkept says why an answer that came whole is no part of a turn.
+// unkept returns the reason why a complete response is not part of a turn.
 func unkept(r *wire.Reply) string {
 	switch {
 	case r.Choices > 1:
@@ -77,7 +77,7 @@ func unkept(r *wire.Reply) string {
 	return ""
 }
 
-// silent tells whether an answer of Anthropic's says nothing.
+// silent reports whether a response of Anthropic's has no content.
 func silent(r *wire.Reply) bool {
 	return !slices.ContainsFunc(r.Messages, func(raw json.RawMessage) bool {
 		o, _, _ := rawjson.ReadObject(raw)
@@ -86,7 +86,7 @@ func silent(r *wire.Reply) bool {
 	})
 }
 
-// failed notes of a call that nothing of it is stored.
+// failed records that nothing of a call is stored.
 func (call *modelCall) failed(status int, reason string, usage wire.Usage) {
 	t := &call.turn
 	if t.exchange == nil || t.ended.Swap(true) {
@@ -100,8 +100,8 @@ func (call *modelCall) failed(status int, reason string, usage wire.Usage) {
 	call.endTurn(ctx, gateway.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
 }
 
-// toFinish is what the end of a call is noted in: a place of its tenant's, for some time, which the server waits for before
-// it stops. Without a place it goes on all the same, because nobody could ask for it again.
+// toFinish returns a context for recording the end of a call: with a place of its tenant, a time limit, and the
+// server waiting for it before it stops. If it gets no place, it continues without one, because nobody could retry.
 func (call *modelCall) toFinish() (ctx context.Context, leave func()) {
 	call.s.late.Add(1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(call.s.base), finishTime)
@@ -141,7 +141,7 @@ func (call *modelCall) endTurn(ctx context.Context, end gateway.End) {
 	}
 }
 
-// wholeEnded ends the turn of an answer that came in one piece.
+// wholeEnded ends the turn of a response that is not a stream.
 func (call *modelCall) wholeEnded(status int, body []byte) {
 	if status >= http.StatusMultipleChoices {
 		call.failed(status, "upstream_error", wire.Usage{})
@@ -155,7 +155,7 @@ func (call *modelCall) wholeEnded(status int, body []byte) {
 	call.committed(status, r)
 }
 
-// unfinished says why a stream's answer is not stored.
+// unfinished returns the reason why a stream's response is not stored.
 func unfinished(folder *wire.Folder, err error, ctx context.Context) string {
 	switch {
 	case errors.Is(err, relay.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// TestObserved passes the client's own bytes on, by mode and for clients that manage their own history, and stores turns.
+// TestObserved checks that the client's bytes are passed on unchanged, by mode and for clients that manage their own
+// history, and that turns are stored.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	for name, headers := range map[string][]string{"mode": {"X-Mneme-Mode", "observe"},
@@ -40,7 +41,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// TestHiddenUsage asks a provider for the usage of a stream, and hides it from a client that did not ask.
+// TestHiddenUsage requests the usage of a stream, and hides it from a client that did not request it.
 func TestHiddenUsage(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, chat.OpenAIChat, "gpt-4o")
@@ -62,7 +63,7 @@ func TestHiddenUsage(t *testing.T) {
 	}
 }
 
-// TestNothingStored runs every kind of call that becomes no turn. Each leaves a decision that says why.
+// TestNothingStored runs every kind of call that becomes no turn. Each creates a decision that says why.
 func TestNothingStored(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"observe", "assemble"} {
@@ -106,7 +107,7 @@ func TestNothingStored(t *testing.T) {
 	}
 }
 
-// TestDeadProvider has a provider die in the middle of a stream.
+// TestDeadProvider lets a provider die in the middle of a stream.
 func TestDeadProvider(t *testing.T) {
 	t.Parallel()
 	dying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +129,7 @@ func TestDeadProvider(t *testing.T) {
 	}
 }
 
-// TestNoSession passes a call on that names no session, and refuses it where the project wants all calls stored.
+// TestNoSession passes on a call that names no session, and refuses it if the project wants all calls stored.
 func TestNoSession(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, chat.OpenAIChat, "gpt-4o")
@@ -145,7 +146,7 @@ func TestNoSession(t *testing.T) {
 	}
 }
 
-// TestPromptTooLong refuses what cannot fit as each provider does.
+// TestPromptTooLong checks that prompts that cannot fit are refused in the words of each provider.
 func TestPromptTooLong(t *testing.T) {
 	t.Parallel()
 	for f, words := range map[chat.Format]string{chat.OpenAIChat: `"code":"context_length_exceeded"`,
@@ -163,7 +164,8 @@ func TestPromptTooLong(t *testing.T) {
 	}
 }
 
-// TestBypassIsCounted: a call whose session cannot be read goes on without Mneme, and the metrics say why.
+// TestBypassIsCounted checks that a call whose session cannot be read continues without Mneme, and the metrics say
+// why.
 func TestBypassIsCounted(t *testing.T) {
 	t.Parallel()
 	damaged := &enginetest.Broken{Store: memstore.New()}
@@ -183,7 +185,7 @@ func TestBypassIsCounted(t *testing.T) {
 	}
 }
 
-// TestBypass lets calls go on whose window cannot be made, unless the project wants them refused.
+// TestBypass checks that calls whose window cannot be made continue, unless the project wants them refused.
 func TestBypass(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, chat.OpenAIChat, "gpt-4o")
@@ -203,14 +205,15 @@ func TestBypass(t *testing.T) {
 	}
 }
 
-// TestThinkingRefused asks a provider once more, without any thinking, that refuses some, before the client has a byte.
+// TestThinkingRefused checks that a call is repeated without any thinking if the provider refuses some, before the
+// client has received a byte.
 func TestThinkingRefused(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []bool{false, true} {
 		c := newClient(t, chat.AnthropicMessages, "claude-fable-5-2")
 		c.streams = streams
 		c.turn(1, 1, true)
-		// A thought of another conversation, which Mneme takes for a part of this one.
+		// A thinking block of another conversation, which Mneme takes for a part of this one.
 		var first map[string]any
 		if err := json.Unmarshal(c.history[1], &first); err != nil {
 			t.Fatal(err)
@@ -236,7 +239,7 @@ func TestThinkingRefused(t *testing.T) {
 	}
 }
 
-// TestCalibrationShown shows what providers counted in the settings and as metrics.
+// TestCalibrationShown checks that the providers' token counts appear in the settings and as metrics.
 func TestCalibrationShown(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, chat.OpenAIChat, "gpt-4o")

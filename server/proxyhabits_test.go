@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// recordedTalks are conversations of the transcripts that MNEME_TESTDATA names, without system messages.
+// recordedTalks returns conversations of the transcripts that MNEME_TESTDATA names, without system messages.
 func recordedTalks(t *testing.T, n int) (out [][]chat.Parsed) {
 	file, err := os.Open(filepath.Join(os.Getenv("MNEME_TESTDATA"), "tau-airline-50.jsonl"))
 	if err != nil {
@@ -39,7 +39,7 @@ func recordedTalks(t *testing.T, n int) (out [][]chat.Parsed) {
 	return out
 }
 
-// clientHabits are what clients make of their history before they send it.
+// clientHabits are the changes that clients make to their history before they send it.
 var clientHabits = map[string]func(c *apiClient, h []json.RawMessage) []json.RawMessage{
 	"full": func(_ *apiClient, h []json.RawMessage) []json.RawMessage { return h },
 	"marks": func(c *apiClient, h []json.RawMessage) []json.RawMessage { // texts in blocks, the last with a breakpoint
@@ -71,7 +71,7 @@ var clientHabits = map[string]func(c *apiClient, h []json.RawMessage) []json.Raw
 	"asks twice": func(_ *apiClient, h []json.RawMessage) []json.RawMessage { return h },
 }
 
-// trimmedTo is about the last n messages, from a question on.
+// trimmedTo returns about the last n messages, starting with a question.
 func trimmedTo(c *apiClient, h []json.RawMessage, n int) []json.RawMessage {
 	for from := max(0, len(h)-n); from > 0; from-- {
 		if parsed, _, bad := chat.Parse(c.format, h[from:from+1]); len(bad) == 0 && len(parsed) == 1 && parsed[0].Role == plan.RoleUser {
@@ -106,7 +106,7 @@ func TestCampaignHabitsAssembled(t *testing.T) {
 	}
 }
 
-// play sends the questions and results of a conversation, and has the provider answer as it did.
+// play sends the questions and results of a conversation, and lets the provider answer as recorded.
 func (c *apiClient) play(talk []chat.Parsed, twice bool) {
 	c.t.Helper()
 	answers := 0
@@ -126,7 +126,7 @@ func (c *apiClient) play(talk []chat.Parsed, twice bool) {
 				says.Parts = append(says.Parts, providers.Part{Call: &providers.Call{ID: call.ID, Name: call.Name,
 					Arguments: call.Arguments}})
 			}
-			if answers++; twice && answers%3 == 0 { // the first answer is lost on its way
+			if answers++; twice && answers%3 == 0 { // the first response is lost
 				c.provider.Script(says)
 				c.post()
 			}
@@ -151,7 +151,7 @@ func (c *apiClient) play(talk []chat.Parsed, twice bool) {
 	if err := json.Unmarshal(got.body, &head); err != nil {
 		c.t.Fatalf("%s", got.body)
 	}
-	open := 0 // what of a loop that does not end is not stored
+	open := 0 // the part of an unfinished loop that is not stored
 	for i := len(parsed) - 1; i >= 0 && len(parsed[i].Calls) > 0; i-- {
 		open++
 	}
@@ -160,7 +160,7 @@ func (c *apiClient) play(talk []chat.Parsed, twice bool) {
 	}
 }
 
-// replyLength counts the elements of the newest reply in the history.
+// replyLength returns the number of elements of the newest reply in the history.
 func replyLength(c *apiClient) int {
 	r, err := c.read(c.last.body)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *apiClient) result(id, text string) {
 	c.history = append(c.history, object(c.t, m))
 }
 
-// said is what the messages of a body say, in order.
+// said returns the content of a body's messages, in order.
 func said(c *apiClient, raw []byte) string {
 	var body struct{ Messages, Input []json.RawMessage }
 	if err := json.Unmarshal(raw, &body); err != nil {

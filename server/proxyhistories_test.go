@@ -76,8 +76,8 @@ func TestUsersOfOneAppStayApart(t *testing.T) {
 	}
 }
 
-// TestTheClientsRequestIsTheAuthority edits, deletes and decorates what was said, in every mode: the provider gets the
-// client's messages and nothing that the client took out, and the session holds each message once.
+// TestTheClientsRequestIsTheAuthority edits, deletes and decorates earlier messages, in every mode: the provider gets
+// the client's messages and nothing that the client removed, and the session holds each message once.
 func TestTheClientsRequestIsTheAuthority(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"observe", "recall", "assemble"} {
@@ -151,8 +151,8 @@ func TestTheClientsRequestIsTheAuthority(t *testing.T) {
 	}
 }
 
-// TestStaleFronts sends files in front of the conversation, as aider does, in another version each time: the provider
-// gets the newest one.
+// TestStaleFronts sends files before the conversation, as aider does, in another version each time: the provider gets
+// the newest one.
 func TestStaleFronts(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, chat.OpenAIChat, "gpt-4o")

@@ -10,14 +10,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// headerKey is where clients of the proxy send Mneme's key, beside the provider's in its own place.
+// headerKey is the header in which clients of the proxy send Mneme's key, in addition to the provider's key in its
+// usual header.
 const headerKey = "X-Mneme-Key"
 
-// headerProject names the project of a request whose path names none.
+// headerProject is the header with the project of a request whose path names none.
 const headerProject = "X-Mneme-Project"
 
-// proxyToken is Mneme's key of a request to the proxy: that of X-Mneme-Key, else the first key of Mneme's in a place
-// where the provider's clients send theirs.
+// proxyToken returns Mneme's key of a request to the proxy: that of X-Mneme-Key, or else the first Mneme key in a
+// header in which the provider's clients send theirs.
 func (x *exchange) proxyToken() string {
 	h := &x.c.Request().Header
 	if key := string(h.Peek(headerKey)); key != "" {
@@ -36,7 +37,7 @@ func (x *exchange) proxyToken() string {
 	return ""
 }
 
-// authoriseProxy finds out who asks. It answers key_missing, unknown_key or role_too_low.
+// authoriseProxy determines the caller. It fails with key_missing, unknown_key or role_too_low.
 func (x *exchange) authoriseProxy(ctx context.Context) error {
 	key := x.proxyToken()
 	if key == "" {
@@ -55,8 +56,8 @@ func (x *exchange) authoriseProxy(ctx context.Context) error {
 	return nil
 }
 
-// proxyProject is the project that a request to the proxy works in: that of its path, of X-Mneme-Project, the only one
-// that the key reaches, or `default`.
+// proxyProject returns the project of a request to the proxy: that of its path, of X-Mneme-Project, the only project
+// that the key can use, or `default`.
 func (x *exchange) proxyProject() string {
 	if x.route.proxied.depth > 0 {
 		return x.path("project")

@@ -16,7 +16,7 @@ import (
 
 const sealedSecret, clientSecret = "sk-sealed-0123456789", "sk-client-9876543210"
 
-// sealing gives the operator a key to seal secrets with.
+// sealing sets the operator's key for sealing secrets.
 func sealing(key string) func(*setup) {
 	return func(o *setup) {
 		sealer, err := provider.NewSealer(key)
@@ -27,8 +27,8 @@ func sealing(key string) func(*setup) {
 	}
 }
 
-// TestSealedKeys holds that a provider's key that a project leaves with Mneme reaches the provider and nobody else, that
-// no key of Mneme's reaches a provider, and that neither stands in the store, the log, an answer, or an export.
+// TestSealedKeys checks that a provider's key that a project stores in Mneme reaches only that provider, that no key
+// of Mneme's reaches a provider, and that neither appears in the store, the log, a response, or an export.
 func TestSealedKeys(t *testing.T) {
 	t.Parallel()
 	provider, kept := providers.Start(t), memstore.New()
@@ -51,7 +51,7 @@ func TestSealedKeys(t *testing.T) {
 	settings(upstreams(base, ""), 422) // a sealed upstream needs a secret
 	settings(upstreams(base, secret), 200)
 	settings(upstreams(base, ""), 200)      // and keeps it
-	settings(upstreams(base+"/x", ""), 422) // but leads nowhere else with it
+	settings(upstreams(base+"/x", ""), 422) // but does not send it to another address
 	settings(upstreams(base, `,"models":["*"]`), 200)
 
 	place := map[string]string{"/v1/messages": "X-Api-Key", "/v1/chat/completions": "Authorization", "/v1/responses": "Authorization"}
@@ -59,7 +59,7 @@ func TestSealedKeys(t *testing.T) {
 		for _, where := range [][2]string{{"Authorization", "Bearer agent"}, {"X-Api-Key", "agent"}, {"X-Mneme-Key", "agent"}} {
 			headers := []string{"Authorization", "", "Anthropic-Version", "1", "X-Client-Request-Id", "x", "User-Agent", s.key("agent"),
 				"Openai-Project", "root", where[0], where[1]}
-			if where[0] == "X-Mneme-Key" { // what the client has besides stays here
+			if where[0] == "X-Mneme-Key" { // the client's own provider key is not passed on
 				headers = append(headers, "Authorization", "Bearer "+clientSecret)
 			}
 			a := s.do("POST", path, body, headers...)
@@ -101,7 +101,7 @@ func TestSealedKeys(t *testing.T) {
 		t.Error("the store was not looked at")
 	}
 
-	// With another key of the operator's the secret does not open, and the client is told.
+	// With another operator key the secret cannot be opened, and the client is told.
 	s = inFront(t, provider.URL, sealing(strings.Repeat("another!", 4)), func(o *setup) { o.store = kept })
 	count := len(provider.Requests())
 	a := s.do("POST", "/v1/chat/completions", modelCalls["/v1/chat/completions"], "Authorization", "", "X-Mneme-Key", "agent")
@@ -111,7 +111,7 @@ func TestSealedKeys(t *testing.T) {
 	}
 }
 
-// whole is all that a store holds, as text.
+// whole returns everything in a store, as text.
 func whole(t *testing.T, s *memstore.Store) string {
 	t.Helper()
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 )
 
-// proxyMetrics count what the proxy sees of providers.
+// proxyMetrics counts calls to providers.
 type proxyMetrics struct {
 	calls     *prometheus.CounterVec
 	firstByte *prometheus.HistogramVec
@@ -48,7 +48,7 @@ func newProxyMetrics(registry *prometheus.Registry) *proxyMetrics {
 	return m
 }
 
-// called counts a call whose provider has begun to answer, or did not.
+// called counts a call whose provider has started to respond, or has failed to.
 func (m *proxyMetrics) called(call *modelCall, resp *http.Response, took time.Duration) {
 	status := "none"
 	if resp != nil {

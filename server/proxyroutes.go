@@ -12,19 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
-// proxied is what a route of the proxy serves. Its answers and errors are those of the provider's protocol.
+// proxied describes a route of the proxy. Its responses and errors follow the provider's protocol.
 type proxied struct {
 	format chat.Format
-	turns  bool // it answers model calls, whose replies can be turns of a session
-	either bool // both protocols have it: the header anthropic-version tells them apart
-	depth  int  // parts of its path in front of /v1
+	turns  bool // it serves model calls, whose replies can be turns of a session
+	either bool // both protocols have it: the header anthropic-version tells which is meant
+	depth  int  // the number of path segments before /v1
 }
 
-// proxyMaxBody bounds the body of a model call: files for transcription are the longest, and Anthropic takes 32 MB.
+// proxyMaxBody is the maximum size of a model call's body. The longest are files for transcription; Anthropic allows
+// 32 MB.
 const proxyMaxBody = 32 << 20
 
-// proxyLines lists the routes of the proxy, which are served under three paths: for clients that can set headers, and
-// for those that can set a base URL alone, with the project, and with the session as well.
+// proxyLines lists the routes of the proxy under three paths: one for clients that can set headers, and two for
+// clients that can only set a base URL, with the project, or with the project and the session.
 func (s *Server) proxyLines() []line {
 	return append(append(s.proxyLinesUnder("", ""), s.proxyLinesUnder("inProject", "/p/{project}")...),
 		s.proxyLinesUnder("inSession", "/p/{project}/s/{session}")...)
@@ -59,7 +60,7 @@ func (s *Server) proxyLinesUnder(prefix, under string) []line {
 	return lines
 }
 
-// anyMedia is the media type of a proxy's body: what the provider takes.
+// anyMedia returns the media type of a proxied body: any type that the provider takes.
 func anyMedia(takesBody bool) string {
 	if takesBody {
 		return "*/*"
@@ -67,10 +68,10 @@ func anyMedia(takesBody bool) string {
 	return ""
 }
 
-// relayed is the answer of a provider, which no Go type describes.
+// relayed is a provider's response, which no Go type describes.
 type relayed struct{}
 
-// protocol is whose API the request is of.
+// protocol returns the provider protocol of the request.
 func (x *exchange) protocol() provider.Protocol {
 	if x.proxyFormat() == chat.AnthropicMessages {
 		return provider.Anthropic
@@ -78,7 +79,7 @@ func (x *exchange) protocol() provider.Protocol {
 	return provider.OpenAI
 }
 
-// proxyFormat is the format of the request's errors.
+// proxyFormat returns the format of the request's errors.
 func (x *exchange) proxyFormat() chat.Format {
 	p := x.route.proxied
 	if p.either && len(x.c.Request().Header.Peek("Anthropic-Version")) > 0 {
@@ -87,20 +88,20 @@ func (x *exchange) proxyFormat() chat.Format {
 	return p.format
 }
 
-// proxyPath is the path below the upstream's base, as the client wrote it.
+// proxyPath returns the path below the upstream's base URL, as the client wrote it.
 func (x *exchange) proxyPath() string {
 	parts := strings.SplitN(string(x.c.Request().URI().PathOriginal()), "/", x.route.proxied.depth+3)
 	return "/" + parts[len(parts)-1]
 }
 
-// refusalOf words a problem for the clients of a provider's protocol.
+// refusalOf converts a problem to an error of the provider's protocol.
 func refusalOf(p *problem) *relay.Refusal {
 	retry := p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
 		p.Status == http.StatusServiceUnavailable
 	return &relay.Refusal{Status: p.Status, Code: p.Code, Message: p.Detail, Retry: retry}
 }
 
-// renderRefusal writes an error as the protocol's clients read it.
+// renderRefusal writes an error in the format of the provider's protocol.
 func (x *exchange) renderRefusal(err error) {
 	refusal, ok := errors.AsType[*relay.Refusal](err)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// talker is an agent of one protocol, which sends its whole history with each call.
+// talker is an agent of one protocol. It sends its whole history with each call.
 type talker struct {
 	s       *site
 	path    string
@@ -32,7 +32,7 @@ func clients(s *site) (all []*talker) {
 	return all
 }
 
-// call sends the history with these messages behind it.
+// call sends the history followed by these messages.
 func (c *talker) call(stream bool, more ...string) answer {
 	for _, m := range more {
 		c.history = append(c.history, json.RawMessage(m))
@@ -57,7 +57,7 @@ func (c *talker) call(stream bool, more ...string) answer {
 	return c.s.do("POST", c.path, string(raw), callHeaders(append([]string{"X-Mneme-Session", c.session}, c.headers...)...)...)
 }
 
-// said takes the reply of a plain answer into the history, as the protocol's clients do.
+// said appends the reply of a plain response to the history, as the protocol's clients do.
 func (c *talker) said(a answer) {
 	var o struct {
 		Choices []struct{ Message json.RawMessage }
@@ -77,7 +77,7 @@ func (c *talker) said(a answer) {
 	}
 }
 
-// result answers the call of a plain answer.
+// result appends the result of the call in a plain response.
 func (c *talker) result(a answer) string {
 	var o struct {
 		Choices []struct {
@@ -102,7 +102,7 @@ func (c *talker) result(a answer) string {
 	return fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":"4 °C"}]}`, o.Content[0].ID)
 }
 
-// texts are the stored messages of a session, as role and text.
+// texts returns the stored messages of a session, as role and text.
 func (s *site) texts(session string) (out []string) {
 	s.t.Helper()
 	var list struct {
@@ -125,7 +125,7 @@ func (s *site) texts(session string) (out []string) {
 	return out
 }
 
-// decided is what the decision of an answer says of its call.
+// decided returns the decision of a response.
 func (s *site) decided(a answer) (d struct {
 	Stored *bool
 	Reason string
@@ -143,8 +143,8 @@ func (s *site) decided(a answer) (d struct {
 	return d
 }
 
-// TestObservedTalks holds that what is said in a talk with a loop of tool calls is stored once, as turns, whether its
-// answers come whole or as streams, and that the stored history is there when the answer's end has arrived.
+// TestObservedTalks checks that a conversation with a tool loop is stored once, as turns, whether its responses are
+// whole or streams, and that the history is stored when the end of the response has arrived.
 func TestObservedTalks(t *testing.T) {
 	t.Parallel()
 	provider := providers.Start(t)
@@ -190,8 +190,8 @@ func TestObservedTalks(t *testing.T) {
 	}
 }
 
-// TestResponsesGoOnByID holds that a call may name the response before it in place of its history, which then goes on from
-// what is stored, and that a conversation that the provider keeps is left to it.
+// TestResponsesGoOnByID checks that a call may name the previous response instead of its history, and then continues
+// from the stored history, and that a conversation that the provider stores is left to it.
 func TestResponsesGoOnByID(t *testing.T) {
 	t.Parallel()
 	provider := providers.Start(t)
@@ -233,8 +233,8 @@ func TestResponsesGoOnByID(t *testing.T) {
 	}
 }
 
-// TestSummariesOfCodex sends what Codex sends behind two summaries of its own. The session goes on behind each where
-// Codex's prompts are left alone, and a fork begins there where Mneme makes windows of what is stored.
+// TestSummariesOfCodex sends what Codex sends after two summaries of its own. If Codex's prompts are not changed, the
+// session continues after each; if Mneme makes windows from the stored history, a fork begins there.
 func TestSummariesOfCodex(t *testing.T) {
 	t.Parallel()
 	provider := providers.Start(t)
@@ -270,7 +270,7 @@ func TestSummariesOfCodex(t *testing.T) {
 	}
 }
 
-// TestNothingIsStoredOf lists calls of which nothing is stored, and holds that each says why.
+// TestNothingIsStoredOf lists calls of which nothing is stored, and checks that each says why.
 func TestNothingIsStoredOf(t *testing.T) {
 	t.Parallel()
 	provider := providers.Start(t)
@@ -283,7 +283,7 @@ func TestNothingIsStoredOf(t *testing.T) {
 		body    string
 		headers []string
 		reason  string
-		tells   bool // before the answer is known
+		tells   bool // known before the response
 	}{
 		"two choices":       {providers.Say("a"), chat(`,"n":2`), nil, "n", true},
 		"a probe":           {providers.Say("a"), chat(`,"max_tokens":1`), nil, "max_tokens", true},
@@ -321,7 +321,7 @@ func TestNothingIsStoredOf(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutAClient holds that an answer whose client has left is stored where the project asks for it.
+// TestAnswersWithoutAClient checks that a response whose client has left is stored if the project asks for it.
 func TestAnswersWithoutAClient(t *testing.T) {
 	t.Parallel()
 	p := holding(t, eventStream)

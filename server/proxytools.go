@@ -22,24 +22,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// Bounds of a model call whose model calls memory tools. The last round tells the model to call none.
+// Limits of a model call with memory tools. The last round tells the model not to call tools.
 const (
 	maxRounds  = 8
-	maxCalls   = 32              // of memory tools in one answer
-	roundsTime = 5 * time.Minute // behind it the next round is the last
-	mostTools  = 128             // OpenAI takes so many in a request
+	maxCalls   = 32              // memory tool calls in one response
+	roundsTime = 5 * time.Minute // after that time, the next round is the last
+	mostTools  = 128             // OpenAI's limit per request
 )
 
-// toolRounds are the rounds of a model call that has memory tools.
+// toolRounds holds the rounds of a model call with memory tools.
 type toolRounds struct {
 	*wire.Rounds
-	count  int    // answers so far
-	last   bool   // the newest round was told to call no tools
+	count  int    // responses so far
+	last   bool   // the newest round tells the model not to call tools
 	prompt []byte // the body of the newest round
 }
 
-// withTools gives a call's body with the memory tools that the project asks for. Those whose name a tool of the client's
-// has are left out.
+// withTools returns a call's body with the memory tools that the project enables. It omits those whose name is that
+// of a tool of the client.
 func (call *modelCall) withTools(b *wire.Body) (*wire.Body, error) {
 	asked := call.setup.Settings.ProxyTools
 	if call.mode != gateway.Assemble || len(asked) == 0 || call.turn.unstored != "" || b.Member("functions") != nil {
@@ -77,8 +77,8 @@ func (call *modelCall) withTools(b *wire.Body) (*wire.Body, error) {
 	return wire.Read(b.Format, b.With(edit))
 }
 
-// answered takes the answer of a round and runs the memory tools that it calls. It gives the messages of the next round;
-// nil: the answer was the last, or the client has calls to answer first.
+// answered takes the response of a round and runs the memory tools that it calls. It returns the messages of the next
+// round, or nil if the response was the last, or if the client must answer its own tool calls first.
 func (call *modelCall) answered(r *wire.Reply) ([]json.RawMessage, error) {
 	t := call.turn.tools
 	t.count++
@@ -112,7 +112,7 @@ func (call *modelCall) answered(r *wire.Reply) ([]json.RawMessage, error) {
 	return next, nil
 }
 
-// runTool carries out a call of a memory tool.
+// runTool runs a call of a memory tool.
 func (call *modelCall) runTool(h wire.Held) wire.Result {
 	ctx, leave := call.toFinish()
 	defer leave()
@@ -147,7 +147,7 @@ func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, er
 	all := b.All()
 	t.last = t.count == maxRounds-1 || call.s.now().Sub(call.began) > roundsTime
 	call.request.Body = b.With(wire.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: t.last})
-	call.request.Header.Del("Idempotency-Key") // It is that of another request.
+	call.request.Header.Del("Idempotency-Key") // The key belongs to another request.
 	resp, err := call.send()
 	if err == nil {
 		call.sent()
@@ -155,7 +155,7 @@ func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, er
 	return resp, err
 }
 
-// follow goes on behind the stream of a round; see relay.Rounds.
+// follow continues after the stream of a round; see relay.Rounds.
 func (call *modelCall) follow(_ context.Context, r *wire.Reply) (io.ReadCloser, *wire.Reply, error) {
 	messages, err := call.answered(r)
 	if err != nil || messages == nil {
@@ -175,8 +175,8 @@ func (call *modelCall) follow(_ context.Context, r *wire.Reply) (io.ReadCloser, 
 	return nil, nil, relay.Said(body)
 }
 
-// wholeRounds goes on behind a whole answer, until the last round or one that fails. It gives that round's answer, with
-// the body that the client gets.
+// wholeRounds continues after a response that is not a stream, until the last round or until one fails. It returns
+// that round's response with the body for the client.
 func (call *modelCall) wholeRounds(resp *http.Response, body []byte) (*http.Response, []byte, error) {
 	for resp.StatusCode < http.StatusMultipleChoices {
 		r, err := wire.Parse(call.route.format, body)
@@ -192,7 +192,7 @@ func (call *modelCall) wholeRounds(resp *http.Response, body []byte) (*http.Resp
 		}
 		if messages == nil {
 			t := call.turn.tools
-			if t.Hidden != nil || call.route.format == chat.OpenAIResponses { // which repeats the tools
+			if t.Hidden != nil || call.route.format == chat.OpenAIResponses { // this format repeats the tools in its responses
 				if body, err = t.Body(body); err != nil {
 					return nil, nil, err
 				}

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// toolModels are those of the three protocols, each strict about thinking where its provider is.
+// toolModels are models of the three protocols. Each is as strict about thinking as its provider.
 var toolModels = map[chat.Format]string{chat.OpenAIChat: "gpt-4.1", chat.OpenAIResponses: "gpt-5.5",
 	chat.AnthropicMessages: "claude-opus-5-5"}
 
-// newToolClient is a client whose project has memory tools.
+// newToolClient returns a client whose project has memory tools.
 func newToolClient(t testing.TB, f chat.Format, streams bool) *apiClient {
 	c := newClient(t, f, toolModels[f])
 	c.streams = streams
@@ -22,7 +22,7 @@ func newToolClient(t testing.TB, f chat.Format, streams bool) *apiClient {
 	return c
 }
 
-// rounds sends the history, has the provider answer in rounds, and takes up the reply.
+// rounds sends the history, lets the provider answer in rounds, and appends the reply.
 func (c *apiClient) rounds(says ...providers.Reply) *wire.Reply {
 	c.t.Helper()
 	c.provider.Script(says...)
@@ -56,7 +56,7 @@ func callPart(name, arguments string) providers.Part {
 
 const remember = `{"key":"drink","content":"The user likes green tea."}`
 
-// lawful holds that the provider refused nothing and that the client saw nothing of memory tools.
+// lawful checks that the provider refused nothing and that the client saw no memory tools.
 func (c *apiClient) lawful() {
 	c.t.Helper()
 	for _, r := range c.provider.Refusals() {
@@ -72,7 +72,7 @@ func (c *apiClient) lawful() {
 	}
 }
 
-// stored are the messages of the session as they are kept, hidden ones marked.
+// stored returns the session's stored messages, with hidden ones marked.
 func (c *apiClient) stored() string {
 	c.t.Helper()
 	got := c.do("GET", "/api/v1/projects/default/sessions/"+c.session+"/messages?limit=1000", "")
@@ -82,7 +82,7 @@ func (c *apiClient) stored() string {
 	return string(got.body)
 }
 
-// TestMemoryTools has models call memory tools in rounds, beside texts, thinking and the client's own calls.
+// TestMemoryTools lets models call memory tools in rounds, together with texts, thinking and the client's own calls.
 func TestMemoryTools(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -101,7 +101,7 @@ func TestMemoryTools(t *testing.T) {
 		if c.last.header.Get("X-Mneme-Matched") != "extend" {
 			t.Errorf("the second turn is %v", c.last.header)
 		}
-		// Both call tools in one answer: Mneme's results wait for the client's.
+		// One response calls tools of both: Mneme's results wait for the client's.
 		c.ask("And where is my order?")
 		r = c.rounds(providers.Think("two things", providers.Reply{Parts: []providers.Part{part("Looking."),
 			callPart("memory_recall", `{"query":"order"}`), callPart("lookup", `{"order":7}`)}}))
@@ -137,10 +137,10 @@ func TestMemoryTools(t *testing.T) {
 	})
 }
 
-// hidesUsage tells whether the client does not get the usage because it did not ask for it.
+// hidesUsage reports whether the client does not get the usage because it did not request it.
 func hidesUsage(c *apiClient) bool { return c.streams && c.format == chat.OpenAIChat }
 
-// An answer that says nothing reaches the client as it came, though no tool can be looked for in it.
+// An empty response reaches the client unchanged, although it cannot be searched for tool calls.
 func TestAnswersThatSayNothing(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -159,7 +159,7 @@ func TestAnswersThatSayNothing(t *testing.T) {
 	})
 }
 
-// A request with as many tools as the provider takes gets none of Mneme's. Anthropic has no such bound.
+// A request with as many tools as the provider allows gets none of Mneme's. Anthropic has no such limit.
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -187,8 +187,8 @@ func TestManyTools(t *testing.T) {
 	})
 }
 
-// Of an answer with very many calls some run, and the model is told of the rest. What the prompt takes of the memory for
-// bodies is given back.
+// Of a response with very many calls, some run, and the model is told about the rest. The prompt's share of the
+// memory budget is returned.
 func TestManyCalls(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {

@@ -22,8 +22,8 @@ import (
 var apis = map[chat.Format]providers.API{chat.OpenAIChat: providers.Chat, chat.OpenAIResponses: providers.Responses,
 	chat.AnthropicMessages: providers.Messages}
 
-// failsWith sends the history, of which a later round fails, and holds what the client and the decision are told. The
-// same call goes through afterwards.
+// failsWith sends the history, a later round of which fails, and checks what the client and the decision are told.
+// The same call succeeds afterwards.
 func (c *apiClient) failsWith(reason string, says ...providers.Reply) {
 	c.t.Helper()
 	c.ask("Do you remember?")
@@ -51,7 +51,8 @@ func (c *apiClient) failsWith(reason string, says ...providers.Reply) {
 	c.lawful()
 }
 
-// TestRoundsThatFail has later rounds fail in each way. Nothing is stored of them but what the first rounds took.
+// TestRoundsThatFail lets later rounds fail in each way. Nothing of them is stored except the usage of the first
+// rounds.
 func TestRoundsThatFail(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -76,7 +77,7 @@ func TestRoundsThatFail(t *testing.T) {
 	})
 }
 
-// TestRoundsWithoutAProvider has the connection break in the second round.
+// TestRoundsWithoutAProvider breaks the connection in the second round.
 func TestRoundsWithoutAProvider(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []bool{false, true} {
@@ -122,7 +123,7 @@ func TestRoundsWithoutAProvider(t *testing.T) {
 	}
 }
 
-// TestHeldResultsSurviveARestart has the server begin anew while a client runs its own tools of a mixed answer.
+// TestHeldResultsSurviveARestart restarts the server while a client runs its own tools of a mixed response.
 func TestHeldResultsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -152,7 +153,7 @@ func TestHeldResultsSurviveARestart(t *testing.T) {
 			}
 		}
 		want := 2
-		if c.format == chat.OpenAIResponses { // the reasoning is an item of its own
+		if c.format == chat.OpenAIResponses { // the reasoning is a separate item
 			want = 3
 		}
 		if stored := c.stored(); strings.Count(stored, `"hidden":true`) != want {
@@ -161,8 +162,8 @@ func TestHeldResultsSurviveARestart(t *testing.T) {
 	})
 }
 
-// TestToolsThatAreNotAdded holds that a call stays as it is where the project asks for nothing, where it is observed, and
-// where the client has tools of the same names.
+// TestToolsThatAreNotAdded checks that a call is unchanged if the project enables no tools, if it is observed, and if
+// the client has tools of the same names.
 func TestToolsThatAreNotAdded(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, c *apiClient) {
@@ -200,8 +201,8 @@ func TestToolsThatAreNotAdded(t *testing.T) {
 	})
 }
 
-// TestClientsThatLeaveBetweenRounds has a client close its connection while the provider has the second round, which ends
-// then. What the first round took is noted, and nothing is stored.
+// TestClientsThatLeaveBetweenRounds closes a client's connection while the provider works on the second round, which
+// ends then. The usage of the first round is recorded, and nothing is stored.
 func TestClientsThatLeaveBetweenRounds(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []bool{false, true} {
@@ -250,7 +251,7 @@ func TestClientsThatLeaveBetweenRounds(t *testing.T) {
 		<-left
 		<-ended
 		var rows []decisionRow
-		for len(rows) == 0 || rows[0].Stored == nil { // It is noted behind the call.
+		for len(rows) == 0 || rows[0].Stored == nil { // It is recorded after the call.
 			rows = c.decisions()
 		}
 		if *rows[0].Stored || rows[0].Reason != "client_gone" || rows[0].Call.Usage == nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// The headers that say what Mneme did with a model call.
+// Headers that say what Mneme did with a model call.
 const (
 	headerSession  = "X-Mneme-Session"
 	headerAgent    = "X-Mneme-Agent"
@@ -37,32 +37,32 @@ const (
 	headerHistory  = "X-Mneme-History"
 )
 
-// turn is a model call as a part of a session. Its zero value is that of a call that leaves nothing.
+// turn is a model call as part of a session. The zero value is a call that stores nothing.
 type turn struct {
 	caller   ident.Caller
 	project  string
-	exchange *history.Exchange // nil: the call is of no session, or its messages cannot be read
+	exchange *history.Exchange // nil: the call has no session, or its messages cannot be read
 	out      *gateway.Outgoing
-	unstored string // why nothing will be stored, whatever the answer is
-	// forgotten says that the provider is not to keep the answer, so nobody goes on from its id.
+	unstored string // why nothing will be stored, whatever the response is
+	// forgotten says that the provider must not keep the response, so nobody continues from its id.
 	forgotten bool
 	tools     *toolRounds // nil: the call has no memory tools
-	ended     atomic.Bool // how the call ended is noted, or about to be
+	ended     atomic.Bool // the outcome of the call is recorded, or about to be
 
-	mu        sync.Mutex // guards what the end of a stream says while its headers are written
-	namespace []string   // that bounds the call's memories; nil: none
-	stored    string     // what X-Mneme-Stored says
+	mu        sync.Mutex // guards what the end of a stream sets while its headers are written
+	namespace []string   // limits the call's memories; nil: no limit
+	stored    string     // the value of X-Mneme-Stored
 	turn      uint32
 }
 
 // noSession is the reason of calls that name no session.
 const noSession = "no_session"
 
-// unknownResponse is the code of calls that go on from a response which is not known.
+// unknownResponse is the error code of calls that continue from an unknown response.
 const unknownResponse = "previous_response_not_found"
 
-// beginTurn finds the session of a model call and makes what goes on to the provider. Where that is not the client's own
-// body, the call's body and headers are others then.
+// beginTurn finds the session of a model call and makes the request for the provider. If that differs from the
+// client's own request, beginTurn replaces the call's body and headers.
 func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Object) error {
 	if !call.route.turns || call.mode == project.ModeOff {
 		call.mode = project.ModeOff
@@ -123,11 +123,11 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		return call.bypass(err)
 	}
 	e := t.exchange
-	if e.Session == "" { // the response that it goes on from is of no session
+	if e.Session == "" { // the response that it continues belongs to no session
 		t.exchange, t.stored, call.mode = nil, noSession, project.ModeOff
 		return nil
 	}
-	if e.Unstored != "" { // its history is not known
+	if e.Unstored != "" { // its history is unknown
 		call.mode = project.ModeObserve
 		if t.unstored == "" {
 			t.unstored = e.Unstored
@@ -157,13 +157,13 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	return nil
 }
 
-// sendsNewAlone tells whether the client says that it leaves its history out: by a header, or because the provider keeps
-// it as a conversation.
+// sendsNewAlone reports whether the client omits its history: it says so in a header, or the provider keeps the
+// history as a conversation.
 func (call *modelCall) sendsNewAlone(b *wire.Body) bool {
 	return b.Conversation != "" || strings.EqualFold(call.request.Header.Get(headerHistory), "delta")
 }
 
-// goesOn takes up what goes on to the provider.
+// goesOn sets the request for the provider.
 func (call *modelCall) goesOn(out *gateway.Outgoing) {
 	call.mode, call.request.Body = out.Mode, out.Body
 	for _, beta := range out.Betas {
@@ -176,7 +176,7 @@ func (call *modelCall) goesOn(out *gateway.Outgoing) {
 	}
 }
 
-// managesItself tells whether a client compacts its own history, so that its prompts are best left alone.
+// managesItself reports whether a client compacts its own history, so that its prompts should not be changed.
 func managesItself(h http.Header) bool {
 	for _, name := range []string{"X-Claude-Code-Session-Id", "Thread-Id", "Thread_id", "X-Codex-Window-Id"} {
 		if h.Get(name) != "" {
@@ -186,7 +186,7 @@ func managesItself(h http.Header) bool {
 	return false
 }
 
-// bypass lets a call go on without Mneme where something of Mneme's went wrong, unless the project wants it refused.
+// bypass lets a call continue without Mneme after an internal error, unless the project wants it refused.
 func (call *modelCall) bypass(err error) error {
 	known, isFault := fault.As(err)
 	if isFault && known.Kind == fault.NotFound || call.setup.Settings.ProxyOnError == "closed" {
@@ -208,7 +208,8 @@ func (call *modelCall) bypass(err error) error {
 	return nil
 }
 
-// tooLong words what does not fit into the model's window as its provider does, so that clients compact.
+// tooLong returns the error for a prompt that does not fit into the model's window, in the provider's words, so that
+// clients compact.
 func tooLong(f chat.Format, long *gateway.TooLong) *relay.Refusal {
 	words := long.Error()
 	switch f {
@@ -221,8 +222,8 @@ func tooLong(f chat.Format, long *gateway.TooLong) *relay.Refusal {
 	return relay.Refuse(http.StatusBadRequest, "context_length_exceeded", words)
 }
 
-// again asks the provider once more where it has refused thinking. It gives the answer that counts, of which a refusal is
-// read whole.
+// again sends the request once more if the provider refused its thinking blocks. It returns the response that counts;
+// a refusal is read completely.
 func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
 	if call.turn.out == nil || resp.StatusCode != http.StatusBadRequest {
 		return resp, nil
@@ -245,7 +246,8 @@ func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
 	return call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
 }
 
-// turnHeaders say what was done with a call. Those of a stream are written before its end is known.
+// turnHeaders sets the headers that say what was done with a call. A stream's headers are written before its end is
+// known.
 func (call *modelCall) turnHeaders(set func(name, value string)) {
 	t := &call.turn
 	if t.exchange != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// apiClient is a client of a provider's API. It keeps its whole history, sends it with each call, and knows nothing of
-// Mneme but the base URL and a key.
+// apiClient is a client of a provider's API. It keeps its whole history, sends it with each call, and knows nothing
+// about Mneme except the base URL and a key.
 type apiClient struct {
 	*site
 	provider *providers.Server
@@ -29,7 +29,7 @@ type apiClient struct {
 	headers  []string
 	extra    map[string]any
 	history  []json.RawMessage
-	send     func(history []json.RawMessage) []json.RawMessage // what of its history it sends; nil: all
+	send     func(history []json.RawMessage) []json.RawMessage // selects the part of its history that it sends; nil: all
 	last     answer
 	calls    int
 }
@@ -78,7 +78,7 @@ func object(t testing.TB, v any) json.RawMessage {
 	return raw
 }
 
-// call sends the history and takes up the reply.
+// call sends the history and appends the reply.
 func (c *apiClient) call(says providers.Reply) *wire.Reply {
 	c.t.Helper()
 	c.provider.Script(says)
@@ -100,7 +100,7 @@ func (c *apiClient) post() answer {
 	return c.do("POST", c.path, c.body(), callHeaders(append([]string{"X-Mneme-Session", c.session}, c.headers...)...)...)
 }
 
-// read reads an answer as the client does.
+// read reads a response as the client does.
 func (c *apiClient) read(body []byte) (*wire.Reply, error) {
 	if !c.streams {
 		return wire.Parse(c.format, body)
@@ -156,7 +156,7 @@ func (c *apiClient) turn(n, calls int, thinks bool) {
 	c.call(think(providers.Say(fmt.Sprintf("Order %d was shipped.", n))))
 }
 
-// sent are the bodies that the provider got.
+// sent returns the bodies that the provider got.
 func (c *apiClient) sent() (out [][]byte) {
 	for _, r := range c.provider.Requests() {
 		out = append(out, r.Body)
@@ -164,7 +164,7 @@ func (c *apiClient) sent() (out [][]byte) {
 	return out
 }
 
-// decisionRow is what a list says of a proxied call.
+// decisionRow is the entry of a proxied call in a list.
 type decisionRow struct {
 	ID      string
 	Proxied bool
@@ -190,8 +190,9 @@ func (c *apiClient) decisions() []decisionRow {
 	return list.Data
 }
 
-// TestCampaignAssembled runs clients in the three protocols, whole and as streams, over many turns with thinking, with
-// room and without. The provider refuses nothing, each turn is stored once, and with room prompts go on as they began.
+// TestCampaignAssembled runs clients in the three protocols, whole and as streams, over many turns with thinking,
+// with a large and a small budget. The provider refuses nothing, each turn is stored once, and with a large budget
+// prompts begin like the previous ones.
 func TestCampaignAssembled(t *testing.T) {
 	t.Parallel()
 	turns := size.Size(8, 200)
@@ -254,7 +255,7 @@ func TestCampaignAssembled(t *testing.T) {
 	}
 }
 
-// sharedBytes is how much of a prompt is, on the mean, the beginning of the next one.
+// sharedBytes returns the mean share of a prompt that is the beginning of the next one.
 func sharedBytes(t testing.TB, sent [][]byte) float64 {
 	t.Helper()
 	same, all := 0, 0
@@ -277,7 +278,8 @@ func sharedBytes(t testing.TB, sent [][]byte) float64 {
 	return float64(same) / float64(all)
 }
 
-// TestBetasOfAllLines: what Mneme adds to the client's betas takes none of them away, in however many lines they come.
+// TestBetasOfAllLines checks that the betas that Mneme adds replace none of the client's, in however many lines they
+// come.
 func TestBetasOfAllLines(t *testing.T) {
 	t.Parallel()
 	call := &modelCall{request: relay.Request{Header: http.Header{"Anthropic-Beta": {"one,two", "three"}}}}

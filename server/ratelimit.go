@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// RateLimit bounds the requests of each tenant to this server; several servers over one store count apart. PerSecond 0
-// is no bound. Burst 0 allows one second's requests at once, at least one.
+// RateLimit limits the requests of each tenant to this server. Servers that share a store count separately. PerSecond
+// 0 means no limit. Burst 0 allows one second's requests at once, at least one.
 type RateLimit struct {
 	PerSecond float64
 	Burst     int
@@ -28,8 +28,8 @@ func (l RateLimit) burst() int {
 	return max(1, int(math.Ceil(l.PerSecond)))
 }
 
-// maxRates is how many tenants are remembered before those whose bucket is full again are forgotten: a new bucket is
-// full too.
+// maxRates is the number of tenants from which those with a full bucket are forgotten. Nothing is lost, because a new
+// bucket is full, too.
 const maxRates = 10_000
 
 // rates holds a token bucket for each tenant that sends requests.
@@ -39,7 +39,7 @@ type rates struct {
 	tenants map[string]*rate.Limiter
 }
 
-// of finds or makes the bucket of a tenant.
+// of returns the bucket of a tenant, which it creates if needed.
 func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,8 +62,8 @@ func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 	return l
 }
 
-// limitRate counts a request against its tenant, whichever of its keys it bears, and says in the answer's headers how
-// many are left. It answers rate_limited where none is. The operator is not limited.
+// limitRate counts a request against its tenant, whichever key it uses, and sets headers that say how many requests
+// are left. It fails with rate_limited if none is. The operator is not limited.
 func (x *exchange) limitRate() error {
 	limit := x.s.rates.limit
 	if limit.PerSecond == 0 || x.route.role == open || x.caller.Role == ident.RoleRoot {

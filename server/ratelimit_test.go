@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Each tenant has its own bucket; answers say how it stands, and a request too many says when to come again.
+// Each tenant has its own bucket; responses describe its state, and a refused request says when to retry.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -55,7 +55,7 @@ func TestRateLimit(t *testing.T) {
 	want(ask("reader"), 429, nil)
 }
 
-// Tenants that rest are forgotten, so that many of them cost bounded memory, and one that does not rest is not.
+// Idle tenants are forgotten, so that many of them cost bounded memory; active ones are not.
 func TestRateLimitForgets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)

@@ -8,44 +8,44 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// line is one line of the table of routes: what is served, to whom, and with which status. The description that
-// /openapi.json serves is made from the same table.
+// line is one entry of the table of routes: the path, the role it needs, and its status. The OpenAPI description is
+// made from the same table.
 type line struct {
 	id     string // the operationId
 	method string
-	path   string     // as in OpenAPI: {name} is one part of the path
-	role   ident.Role // the lowest role that may; open: no key is needed
-	status int        // of a success
+	path   string     // as in OpenAPI: {name} is one path segment
+	role   ident.Role // the lowest role that may use it; open: no key is needed
+	status int        // status of a success
 	endpoint
 	options
 }
 
-// route is a line that is served, with its counters.
+// route is a served line with its counters.
 type route struct {
 	line
-	query   map[string]queryParameter // those that it takes
+	query   map[string]queryParameter // its query parameters
 	metrics *routeMetrics
 }
 
-// options are what a route takes beside its path and its body.
+// options says what a route takes besides its path and its body.
 type options struct {
-	streams      bool   // the handler reads the body itself, and takes the time it needs
+	streams      bool   // the handler reads the body itself, without a time limit for the request
 	list         bool   // takes limit and cursor
-	limited      bool   // takes limit, and instead of a cursor parameters of its own
+	limited      bool   // takes limit, and its own parameters instead of a cursor
 	stores       bool   // takes Idempotency-Key
-	atOnce       bool   // waits for no place: who watches the server must hear that it lives while it is busy
-	quiet        bool   // good requests are logged at level debug
-	anywhere     bool   // the operator need not say which tenant is meant
-	console      bool   // takes requests of the console's own pages alone
-	keyAlone     bool   // is about the key itself, so that the root key says no tenant; a cookie is no key
-	bodyOptional bool   // a request without a body means the same as {}
-	maxBody      int    // bytes of the body; 0: the server's own limit
+	atOnce       bool   // waits for no place: health checks must succeed while the server is busy
+	quiet        bool   // successful requests are logged at level debug
+	anywhere     bool   // the operator need not name a tenant
+	console      bool   // only takes requests of the console's own pages
+	keyAlone     bool   // concerns the key itself, so the root key names no tenant; a cookie is not a key
+	bodyOptional bool   // no body means the same as {}
+	maxBody      int    // maximum size of the body, in bytes; 0: the server's default
 	media        string // media type of the body; empty: JSON
 
-	proxied *proxied // the route is one of the proxy's; nil: it is Mneme's own
+	proxied *proxied // set for routes of the proxy; nil: one of Mneme's own
 }
 
-// mediaType is the type of the body that a route takes.
+// mediaType returns the type of the body that a route takes.
 func (r line) mediaType() string {
 	if r.media != "" {
 		return r.media
@@ -53,7 +53,7 @@ func (r line) mediaType() string {
 	return jsonType
 }
 
-// The roles and options of most routes.
+// Roles and options that many routes share.
 const (
 	open   = ident.RoleNone
 	reader = ident.RoleReader
@@ -68,7 +68,7 @@ var (
 	once  = options{stores: true}
 )
 
-// table lists all routes.
+// table returns all routes.
 func (s *Server) table() []line {
 	const (
 		project       = "/api/v1/projects/{project}"
@@ -180,8 +180,8 @@ func (s *Server) table() []line {
 		s.proxyLines())
 }
 
-// boardLines lists the routes of boards, which are served under two paths: people's and agents'. Their operationIds
-// differ by a prefix.
+// boardLines returns the routes of boards, which are served under two paths: for people and for agents. Their
+// operationIds differ by a prefix.
 func (s *Server) boardLines(prefix, boards string) []line {
 	board := boards + "/{board}"
 	member := board + "/agents/{agent}"
@@ -220,7 +220,7 @@ func (s *Server) boardLines(prefix, boards string) []line {
 	return lines
 }
 
-// register hands the table to Fiber, which writes parameters as :name. Every GET is served as HEAD, too.
+// register adds the table to Fiber, which writes parameters as :name. Every GET also serves HEAD.
 func (s *Server) register(d described) {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	for _, l := range s.table() {
@@ -237,8 +237,8 @@ func (s *Server) register(d described) {
 	s.noRoute = &route{line: line{path: "none"}, metrics: s.metrics.route("", "none")}
 }
 
-// nearest is the path of a route that a client may have meant by one that none has: without the slash at its end, with
-// /api/v1 in front, and in lower case. It is empty where no route has such a path.
+// nearest returns the path of a route that a client may have meant: without a trailing slash, with /api/v1 in front,
+// or in lower case. It returns "" if no route has such a path.
 func (s *Server) nearest(path string) string {
 	if path = "/" + strings.Trim(path, "/"); len(path) > 512 {
 		return ""
@@ -253,7 +253,7 @@ func (s *Server) nearest(path string) string {
 	return ""
 }
 
-// like writes a path as the route has it, where they differ in nothing but the case of the route's own words.
+// like returns path as the route spells it, if they differ only in the case of the route's literal segments.
 func (l line) like(path string) (string, bool) {
 	own, parts := strings.Split(l.path, "/"), strings.Split(path, "/")
 	if len(own) != len(parts) {

@@ -27,15 +27,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// shape says which way a schema's values go.
+// shape is the direction of a schema's values.
 type shape uint8
 
 const (
-	// sent values may have more fields than described, which clients must ignore. Their lists are never null.
+	// sent values may have fields that are not described; clients must ignore them. Their lists are never null.
 	sent shape = iota
-	// received values may have no other fields; null means the same as leaving a field out.
+	// received values may have only described fields; null means the same as an absent field.
 	received
-	// patched values may have no other fields, and each may be left out; null sets a field that can be null.
+	// patched values may have only described fields, all optional; null sets a field that can be null.
 	patched
 )
 
@@ -50,7 +50,7 @@ func schemaOf[T any](name string, s shape) namedSchema {
 	return namedSchema{name, s, reflect.TypeFor[T]()}
 }
 
-// namedSchemas lists the Go types that are components of the description. Other types are described where they occur.
+// namedSchemas lists the Go types that are components. Other types are described inline.
 var namedSchemas = []namedSchema{
 	schemaOf[status]("Status", sent),
 	schemaOf[problem]("Problem", sent),

@@ -1,9 +1,9 @@
-// Package server is the HTTP edge. routes.go has the table of all routes, edge.go the steps that every request goes
-// through, problem.go the table from errors to statuses. The edge finds out who asks, decodes what is asked, and hands
-// both to the engine; a handler stands in the file of the thing that its path names, such as turns.go.
+// Package server is the HTTP server. routes.go has the table of all routes, edge.go the steps of every request, and
+// problem.go the table from errors to statuses. The server authenticates the caller, decodes the request, and passes
+// both to the engine. A handler is in the file that is named after the resource in its path, such as turns.go.
 //
-// One rule is easy to break: Fiber uses the memory of a request again for a later one. What a handler takes from the
-// request is therefore a copy, which the methods path, query and queries make.
+// Fiber reuses the memory of a request for later ones. Handlers must therefore copy what they take from the request;
+// the methods path, query and queries return copies.
 package server
 
 import (
@@ -33,26 +33,27 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
-// Options are what a Server is made of.
+// Options configures a Server.
 type Options struct {
 	Engine *engine.Engine
-	Logger *slog.Logger // the access log and internal errors; nil: nowhere
-	// LogSample is the share of good requests that the access log shows, from 0 to 1. Statuses from 400 are always logged.
+	Logger *slog.Logger // for the access log and internal errors; nil: none
+	// LogSample is the share of successful requests in the access log, from 0 to 1. Statuses from 400 are always
+	// logged.
 	LogSample float64
 	Version   string // as /healthz and /metrics show it
-	// RateLimit bounds the requests of each tenant; the zero value is no bound.
+	// RateLimit limits the requests of each tenant; the zero value means no limit.
 	RateLimit RateLimit
-	// Backup writes a backup of the store; nil: the store's database has backups of its own.
+	// Backup writes a backup of the store; nil: the store's database has its own backups.
 	Backup BackupFunc
-	// Console is the built console; nil: it is not served. ConsoleRoot lets the root key sign in to it.
+	// Console is the built console; nil: not served. ConsoleRoot lets the root key sign in to it.
 	Console     fs.FS
 	ConsoleRoot bool
-	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
+	// Now and Random are the clock for latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
 }
 
-// Server serves the HTTP contract over one engine.
+// Server serves the HTTP API of one engine.
 type Server struct {
 	engine      *engine.Engine
 	log         *slog.Logger
@@ -63,19 +64,19 @@ type Server struct {
 	app         *fiber.App
 	rates       rates
 	places      *admission.Gate
-	feeds       *admission.Gate // of streams of events: idle ones must not count as tenants that are about
+	feeds       *admission.Gate // for event streams: idle ones must not count as active tenants
 	bytes       *budget
-	following   *budget // how many streams each tenant has open
+	following   *budget // the number of open streams per tenant
 	connections *connections
 	routes      []*route
 	noRoute     *route
 	description []byte // as /openapi.json serves it
 	errorPage   []byte // as /errors serves it
 	mcp         *mcp.Server
-	console     *console // nil: it is not served
+	console     *console // nil: not served
 	upstreams   *relay.Clients
-	late        sync.WaitGroup // ends of model calls that are being noted
-	streaming   sync.WaitGroup // connections that a stream has, or had last
+	late        sync.WaitGroup // ends of model calls that are being recorded
+	streaming   sync.WaitGroup // connections that a stream has or had last
 	pieces      sync.Pool      // of *piece
 
 	metrics   *metrics
@@ -84,7 +85,7 @@ type Server struct {
 	lastID    atomic.Uint64
 
 	// base is the context of all requests; it ends when the server stops waiting for them. streams is the context of
-	// streamed answers; it ends as soon as the server begins to stop.
+	// streamed responses; it ends as soon as the server starts to stop.
 	base, streams       context.Context
 	stop, stopStreaming context.CancelFunc
 
@@ -92,27 +93,27 @@ type Server struct {
 	backingUp atomic.Bool
 }
 
-// limits bound what one client can hold of the server.
+// limits holds the limits of what one client can use.
 type limits struct {
-	body    int           // bytes of a request's body
-	header  int           // bytes of a request's line and headers
-	headers time.Duration // from a request's first byte to the end of its headers
-	read    time.Duration // from there to its last byte
+	body    int           // size of a request body
+	header  int           // size of a request line and headers
+	headers time.Duration // from the first byte of a request to the end of its headers
+	read    time.Duration // from the end of the headers to the last byte
 	idle    time.Duration // between two requests on a connection
-	write   time.Duration // from a response's first byte to its last
-	request time.Duration // for the engine
-	commit  time.Duration // for a streamed answer to be stored, before its client gets its end
-	linger  time.Duration // for the rest of a refused upload, which is read and discarded after its answer
-	drain   time.Duration // for requests in flight, when the server stops
-	wait    time.Duration // for a request's turn to be worked on, where many of its sender's wait
-	patient time.Duration // the same where few do, which is no flood
-	taking  time.Duration // for an answer, before its connection may be closed to make room
+	write   time.Duration // from the first byte of a response to the last
+	request time.Duration // in the engine
+	commit  time.Duration // to store a streamed response before its client gets the end
+	linger  time.Duration // to read and discard the rest of a refused upload, after the response
+	drain   time.Duration // for running requests when the server stops
+	wait    time.Duration // in the queue, if many of the sender's requests wait
+	patient time.Duration // in the queue, if few wait, which is not a flood
+	taking  time.Duration // to read a response before the connection may be closed to free capacity
 
 	connections int   // in all
-	bytes       int64 // of memory that bodies and long answers take
+	bytes       int64 // memory for bodies and long responses
 
-	heartbeat time.Duration // between two signs of life on a stream
-	poll      time.Duration // between two reads of a followed board, which another process may change, and of the key
+	heartbeat time.Duration // between two keep-alive comments on a stream
+	poll      time.Duration // between two checks of the key and of a followed board, which another process may change
 	stall     time.Duration // for a stream's reader to take what was written
 }
 
@@ -125,7 +126,7 @@ func defaultLimits() limits {
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
-// New makes a server that is ready to Serve. The caller closes what is below the engine after Serve has returned.
+// New returns a server. The caller closes what is below the engine after Serve has returned.
 func New(o Options) (*Server, error) { return newServer(o, defaultLimits()) }
 
 func newServer(o Options, l limits) (*Server, error) {
@@ -169,7 +170,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		DisableStartupMessage:        true,
 		CaseSensitive:                true,
 		StrictRouting:                true,
-		StreamRequestBody:            true, // the edge reads bodies itself, after it knows who asks
+		StreamRequestBody:            true, // the body is read after the caller is authenticated
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    l.body,
 		ReadBufferSize:               l.header,
@@ -196,15 +197,15 @@ func newServer(o Options, l limits) (*Server, error) {
 	return s, nil
 }
 
-// wellFormed refuses what two servers in a row could read differently, and answers method_unknown to methods that
-// Fiber does not know, because Fiber would answer without a problem.
+// wellFormed refuses requests that two servers in a row could read differently. It also answers method_unknown for
+// methods that Fiber does not know, because Fiber's own response is not a problem.
 func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	methods := s.app.Config().RequestMethods
 	return func(ctx *fasthttp.RequestCtx) {
 		c := ctx.Conn().(*conn)
 		c.is(working)
 		defer func() {
-			if !ctx.Hijacked() { // else it is a stream's, or is about to be closed
+			if !ctx.Hijacked() { // otherwise it belongs to a stream, or is about to be closed
 				c.is(sending)
 			}
 			c.overflows = overflows(ctx)
@@ -225,8 +226,8 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 	}
 }
 
-// Serve answers requests on ln until ctx ends. Then it accepts no more and waits for those in flight, for at most
-// limits.drain; the error says how many did not finish. A server serves once.
+// Serve serves requests on ln until ctx ends. Then it accepts no more and waits for running requests, for at most
+// limits.drain; the error says how many did not finish. Serve may be called once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.stop()
 	served := make(chan error, 1)
@@ -245,7 +246,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err == nil {
 		err = await(drain, &s.streaming)
 	}
-	_ = ln.Close() // Fiber closes a listener only once it serves it; closing twice does no harm
+	_ = ln.Close() // Fiber closes a listener only after it has started to serve it; closing twice does no harm
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%d requests and %d streams did not finish within %s", s.metrics.inFlight.Load(),
 			s.metrics.streams.Load(), s.limits.drain)
@@ -254,7 +255,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// await waits for a group, or for ctx to end, whose error it then answers.
+// await waits for a group or for the end of ctx, and returns the error of ctx.
 func await(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

@@ -14,7 +14,8 @@ func (s *Server) createSession(ctx context.Context, c *call[session.Spec]) (sess
 	return s.engine.Sessions.Create(ctx, c.caller, c.once, c.path("project"), c.body)
 }
 
-// listSessions answers sessions by id, unless the query says otherwise. It refuses a wrong time with invalid_time.
+// listSessions lists sessions by id, unless the query says otherwise. It fails with invalid_time for a malformed
+// time.
 func (s *Server) listSessions(ctx context.Context, c *call[nothing]) (list records.List[catalogue.Row], err error) {
 	q := catalogue.Query{Sort: c.query("sort"), Agent: c.query("agent"), Kind: c.query("kind"), Text: c.query("q")}
 	if q.Since, err = c.queryTime("since"); err != nil {
@@ -30,7 +31,7 @@ func (s *Server) getSession(ctx context.Context, c *call[nothing]) (session.Sess
 	return s.engine.Sessions.Get(ctx, c.caller, c.path("project"), c.path("session"))
 }
 
-// streamSession follows a session behind Last-Event-ID, else from now on.
+// streamSession streams the events of a session that follow Last-Event-ID, or else from now on.
 func (s *Server) streamSession(ctx context.Context, c *call[nothing]) (streamed, error) {
 	from, err := s.engine.Tail.Follow(ctx, c.caller, c.path("project"), c.path("session"), c.lastEventID())
 	if err != nil {
@@ -51,8 +52,8 @@ func (s *Server) importSession(ctx context.Context, c *call[session.File]) (sess
 	return s.engine.Sessions.Import(ctx, c.caller, c.once, c.path("project"), c.body)
 }
 
-// listMessages answers the oldest messages first, unless the query says order=desc. It refuses another order with
-// invalid_value.
+// listMessages lists the oldest messages first, unless the query says order=desc. It fails with invalid_value for any
+// other order.
 func (s *Server) listMessages(ctx context.Context, c *call[nothing]) (list records.List[session.Message], err error) {
 	newestFirst, err := c.newestFirst(false)
 	if err != nil {

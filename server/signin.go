@@ -13,24 +13,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// signInCookie holds the token of a browser that is signed in to the console.
+// signInCookie is the cookie with the token of a browser that is signed in to the console.
 const signInCookie = "mneme_session"
 
-// SignInRequest signs a browser in, by one of the two.
+// SignInRequest signs a browser in, with one of the two.
 type SignInRequest struct {
 	Key  string `json:"key,omitempty"`
 	Link string `json:"link,omitempty"` // from SignInLink
 }
 
-// credential is what a request bears: an API key or, in a browser, the token of a sign-in.
+// credential authenticates a request: an API key or, in a browser, the token of a sign-in.
 type credential struct {
 	token  string
 	signIn bool
 }
 
-// credential finds what the request bears. A key wins over a cookie. The cookie counts only where the console is served,
-// and only in the console's own requests: it answers origin_refused to any other. Where a cookie comes twice, another
-// page of the same host may have planted one, so that neither counts; it answers sign_in_ended.
+// credential returns the credential of the request. A key takes precedence over a cookie. The cookie counts only if
+// the console is served, and only in the console's own requests; others fail with origin_refused. If the cookie
+// occurs twice, another page of the same host may have planted one, so neither counts and credential fails with
+// sign_in_ended.
 func (x *exchange) credential() (credential, error) {
 	if key := token(x.c); key != "" {
 		return credential{token: key}, nil
@@ -52,7 +53,7 @@ func (x *exchange) credential() (credential, error) {
 	return credential{token: found[0], signIn: true}, nil
 }
 
-// signInCookies are copies of the tokens in the request's cookies.
+// signInCookies returns copies of the tokens in the request's cookies.
 func (x *exchange) signInCookies() (tokens []string) {
 	for name, value := range x.c.Request().Header.Cookies() {
 		if string(name) == signInCookie {
@@ -62,9 +63,9 @@ func (x *exchange) signInCookies() (tokens []string) {
 	return tokens
 }
 
-// fromConsole refuses with origin_refused what does not come from the console's own pages. Other pages cannot send the
-// first header without being asked by the browser, which the server never allows; the second is the browser's own, and
-// it tells pages of another port of the same host apart, to which the browser would send the cookie too.
+// fromConsole refuses requests that are not from the console's own pages with origin_refused. Other pages cannot send
+// the first header without a preflight request, which the server never allows. The browser sets the second header,
+// which distinguishes pages on another port of the same host, to which the cookie is sent as well.
 func (x *exchange) fromConsole() error {
 	h := &x.c.Request().Header
 	if string(h.Peek("X-Mneme-Console")) == "1" && string(h.Peek("Sec-Fetch-Site")) == "same-origin" {
@@ -74,8 +75,8 @@ func (x *exchange) fromConsole() error {
 		"requests bear X-Mneme-Console: 1 and Sec-Fetch-Site: same-origin; send a key instead")
 }
 
-// authenticate tells who bears a credential. use says that somebody does something with it, which keeps a sign-in from
-// ending. It answers unknown_key, sign_in_ended or console_root_refused.
+// authenticate returns the caller of a credential. use says that somebody is active, which extends a sign-in. It
+// fails with unknown_key, sign_in_ended or console_root_refused.
 func (s *Server) authenticate(ctx context.Context, cr credential, use bool) (ident.Caller, error) {
 	if !cr.signIn {
 		return s.engine.Tenants.Authenticate(ctx, cr.token)
@@ -87,7 +88,7 @@ func (s *Server) authenticate(ctx context.Context, cr credential, use bool) (ide
 	return caller, err
 }
 
-// mayEnter refuses the root key where the operator has not let it in, with console_root_refused.
+// mayEnter fails with console_root_refused for the root key if the operator has not allowed it in the console.
 func (s *Server) mayEnter(c ident.Caller) error {
 	if c.Role != ident.RoleRoot || s.console.root {
 		return nil
@@ -96,10 +97,10 @@ func (s *Server) mayEnter(c ident.Caller) error {
 		"the root key signs in where the server runs with --console-root; sign in with a tenant's key")
 }
 
-// signIn signs a browser in and gives it the cookie. What the browser had before ends, so that nobody who planted or
-// kept it shares the new one.
+// signIn signs a browser in and sets the cookie. It ends the browser's previous sign-in, so that nobody who planted
+// or kept the old cookie shares the new one.
 func (s *Server) signIn(ctx context.Context, c *call[SignInRequest]) (tenant.SignedIn, error) {
-	before := strings.Join(c.signInCookies(), " ") // two are unknown, as a token that nobody gave out is
+	before := strings.Join(c.signInCookies(), " ") // two tokens together are unknown, like an invalid one
 	var out tenant.SignedIn
 	var err error
 	switch {
@@ -123,7 +124,7 @@ func (s *Server) signIn(ctx context.Context, c *call[SignInRequest]) (tenant.Sig
 	return out, nil
 }
 
-// signOut ends the browser's sign-in and takes the cookie away. It succeeds without one.
+// signOut ends the browser's sign-in and removes the cookie. It also succeeds without a sign-in.
 func (s *Server) signOut(ctx context.Context, c *call[nothing]) (nothing, error) {
 	for _, token := range c.signInCookies() {
 		if err := s.engine.Tenants.SignOut(ctx, token); err != nil {
@@ -134,7 +135,8 @@ func (s *Server) signOut(ctx context.Context, c *call[nothing]) (nothing, error)
 	return nothing{}, nil
 }
 
-// makeSignInLink makes a link for the bearer of a key. A sign-in makes none, or it could live for ever.
+// makeSignInLink creates a sign-in link for the owner of a key. A sign-in cannot create one, or it could last for
+// ever.
 func (s *Server) makeSignInLink(ctx context.Context, c *call[nothing]) (tenant.SignInLink, error) {
 	if err := s.mayEnter(c.caller); err != nil {
 		return tenant.SignInLink{}, err
@@ -142,8 +144,8 @@ func (s *Server) makeSignInLink(ctx context.Context, c *call[nothing]) (tenant.S
 	return s.engine.Tenants.MakeSignInLink(ctx, c.bears.token)
 }
 
-// setCookie gives the browser the token of its sign-in; an empty one takes the cookie away. The cookie has no end of its
-// own, because the sign-in has: the browser forgets it when it is closed.
+// setCookie sets the token of a sign-in in the browser; an empty token removes the cookie. The cookie has no expiry,
+// because the sign-in has one; the browser drops it when it is closed.
 func (x *exchange) setCookie(token string) {
 	cookie := fiber.Cookie{Name: signInCookie, Value: token, Path: "/", HTTPOnly: true, SameSite: "Strict",
 		Secure: x.secureOrigin(), SessionOnly: true}
@@ -153,8 +155,8 @@ func (x *exchange) setCookie(token string) {
 	x.c.Cookie(&cookie)
 }
 
-// secureOrigin tells whether the browser reached the server in a way that a secure cookie can take: everything but the
-// loopback without TLS, which some browsers give no secure cookies.
+// secureOrigin reports whether the cookie can be Secure: always except on the loopback without TLS, where some
+// browsers do not accept secure cookies.
 func (x *exchange) secureOrigin() bool {
 	scheme, host, _ := strings.Cut(x.base(), "://")
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fromConsole are the headers of a request that the console's own page sends, and more.
+// fromConsole returns the headers of a request that the console's own page sends, and more.
 func fromConsole(more ...string) []string {
 	return append([]string{"Authorization", "", "X-Mneme-Console", "1", "Sec-Fetch-Site", "same-origin"}, more...)
 }
@@ -29,7 +29,7 @@ func (s *site) tryToSignIn(by, value string, more ...string) answer {
 	return s.do("POST", "/console/session", string(body), fromConsole(more...)...)
 }
 
-// signsIn is the cookie of a browser that signed in.
+// signsIn returns the cookie of a browser that signed in.
 func (s *site) signsIn(by, value string, more ...string) (cookie string) {
 	s.t.Helper()
 	a := s.tryToSignIn(by, value, more...)
@@ -40,7 +40,7 @@ func (s *site) signsIn(by, value string, more ...string) (cookie string) {
 	return cookie
 }
 
-// link is a link that signs a browser in with the key.
+// link returns a link that signs a browser in with the key.
 func (s *site) link(key string) string {
 	s.t.Helper()
 	var made struct{ Link string }
@@ -51,7 +51,7 @@ func (s *site) link(key string) string {
 	return made.Link
 }
 
-// asks sends a GET of the console, and is the status and, of a problem, the code.
+// asks sends a GET of the console, and returns the status and the code of a problem.
 func (s *site) asks(cookie, path string) (int, string) {
 	s.t.Helper()
 	a := s.do("GET", path, "", fromConsole("Cookie", cookie)...)
@@ -63,7 +63,7 @@ func (s *site) asks(cookie, path string) (int, string) {
 
 const somePath = "/api/v1/projects"
 
-// The cookie opens what the key opens and no more, and the browser keeps it from scripts and from other sites.
+// The cookie grants the access of the key and no more, and the browser hides it from scripts and from other sites.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -101,7 +101,7 @@ func TestSignIn(t *testing.T) {
 	if a := s.do("POST", turns, body, fromConsole("Cookie", agent)...); a.status != http.StatusCreated {
 		t.Errorf("an agent writes: %d %s", a.status, a.body)
 	}
-	// Behind a proxy that speaks TLS, and on every host but the loopback, the cookie goes through TLS alone.
+	// Behind a TLS proxy, and on every host except the loopback, the cookie is only sent over TLS.
 	for _, headers := range [][]string{{"X-Forwarded-Proto", "https"}, {"X-Forwarded-Host", "mneme.example"}} {
 		if a := s.tryToSignIn("key", "reader", headers...); !strings.Contains(a.header.Get("Set-Cookie"), "; secure") {
 			t.Errorf("%v: %s", headers, a.header.Get("Set-Cookie"))
@@ -129,8 +129,8 @@ func everything(t *testing.T, s *site) (values [][]byte) {
 	return values
 }
 
-// A page of another site, of another port of the same host, or an address that somebody typed cannot use the cookie, and
-// cannot sign a browser in or out.
+// A page of another site or of another port of the same host, or a typed address, cannot use the cookie, and cannot
+// sign a browser in or out.
 func TestSignInServesTheConsoleAlone(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -158,13 +158,13 @@ func TestSignInServesTheConsoleAlone(t *testing.T) {
 	if status, code := s.asks(cookie, somePath); status != 200 {
 		t.Errorf("afterwards: %d %s", status, code)
 	}
-	// What a program sends is judged by its key, whatever cookie a proxy adds.
+	// A program's request is authorised by its key, whatever cookie a proxy adds.
 	if a := s.do("GET", somePath, "", "Cookie", cookie); a.status != 200 {
 		t.Errorf("key and cookie: %d %s", a.status, a.body)
 	}
 }
 
-// Who plants a cookie in a browser, before or after it signs in, shares nothing with it.
+// Somebody who plants a cookie in a browser, before or after it signs in, shares nothing with it.
 func TestSignInIsNotFixed(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -226,7 +226,7 @@ func TestSignInLinkWorksOnce(t *testing.T) {
 	if status, code := s.asks(signed, somePath); status != 200 {
 		t.Errorf("after a link: %d %s", status, code)
 	}
-	// A browser that is signed in makes no link, which would outlive it.
+	// A browser that is signed in cannot create a link, which would outlive the sign-in.
 	if p := s.do("POST", "/console/links", "", fromConsole("Cookie", signed)...).problem(t); p.Code != "key_missing" {
 		t.Errorf("a link by cookie: %+v", p)
 	}
@@ -268,7 +268,7 @@ func TestSignInEndsWithItsKey(t *testing.T) {
 	}
 }
 
-// The operator signs in only where the server was started so, and a sign-in from then opens nothing later.
+// The operator can only sign in if the server was started with that option, and such a sign-in is not valid later.
 func TestRootSignsInWhereItMay(t *testing.T) {
 	t.Parallel()
 	with := start(t, func(o *setup) { o.ConsoleRoot = true })
@@ -298,7 +298,7 @@ func TestRootSignsInWhereItMay(t *testing.T) {
 	}
 }
 
-// A sign-in counts like the key itself against what bounds requests, and stands in the audit log.
+// A sign-in counts like its key against rate limits, and is in the audit log.
 func TestSignInIsNoted(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// retryAfter is how many milliseconds readers are told to wait before they reconnect.
+// retryAfter is the time, in milliseconds, that readers should wait before they reconnect.
 const retryAfter = "1000"
 
-// sse streams a feed of events of one kind, or of those that name theirs, as Server-Sent Events until the reader leaves,
-// the key ends, what it follows is deleted or the server stops. On news it reads from the store what the reader has not
-// received yet, so the server queues nothing for readers.
+// sse streams a feed as Server-Sent Events named event, or with the names that the events themselves have. It ends
+// when the reader leaves, the key ends, the followed object is deleted or the server stops. After each notification
+// it reads from the store what the reader has not received yet, so the server keeps no queue per reader.
 func (x *exchange) sse(event string, from records.Feed) streamed {
 	s, r, bears, tenant := x.s, x.route, x.bears, x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: from.Close, run: func(out *stream) error {
@@ -28,7 +28,7 @@ func (x *exchange) sse(event string, from records.Feed) streamed {
 	}}
 }
 
-// pusher is one stream of events.
+// pusher is one event stream.
 type pusher struct {
 	s      *Server
 	out    *stream
@@ -38,7 +38,7 @@ type pusher struct {
 	still  func() bool
 }
 
-// run ends without an error where the reader can reconnect and continue after the last event that it received.
+// run returns nil if the reader can reconnect and continue after the last event that it received.
 func (p *pusher) run() error {
 	poll, heartbeat := time.NewTicker(p.s.limits.poll), time.NewTicker(p.s.limits.heartbeat)
 	defer poll.Stop()
@@ -53,7 +53,7 @@ func (p *pusher) run() error {
 		if err != nil || n < 0 {
 			return err
 		}
-		if n > 0 { // there may be more events: do not wait for news, but check the key as often as while waiting
+		if n > 0 { // there may be more events: do not wait for a notification, but check the key as often as while waiting
 			select {
 			case <-poll.C:
 				if !p.still() {
@@ -79,8 +79,8 @@ func (p *pusher) run() error {
 	}
 }
 
-// push writes the events that the feed has now and returns their number, or -1 where the stream is to end. It works in
-// its tenant's turn, except while the reader is waited for.
+// push writes the feed's new events and returns their number, or -1 if the stream must end. It works in its tenant's
+// turn, except while it waits for the reader.
 func (p *pusher) push() (int, error) {
 	place, err := p.s.feeds.Hold(p.s.streams, p.tenant)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *pusher) push() (int, error) {
 		for _, part := range []string{"id: ", e.ID, "\nevent: ", kind, "\ndata: "} {
 			event.WriteString(part)
 		}
-		enc := json.NewEncoder(&event) // it ends the data line, too
+		enc := json.NewEncoder(&event) // Encode also ends the data line
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(map[string]any{kind: e.Data}); err != nil {
 			return 0, err
@@ -120,7 +120,7 @@ func (p *pusher) push() (int, error) {
 	return len(events), nil
 }
 
-// say writes a comment or a field that is no event, and reports whether the reader is still there.
+// say writes a comment or a field that is not an event, and reports whether the reader is still there.
 func (p *pusher) say(text string) bool {
 	_, _ = io.WriteString(p.out, text)
 	return p.out.Flush() == nil

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/board"
 )
 
-// fakeFeed gives what its next says; a test wakes it by closing what news gives.
+// fakeFeed returns the events of its next; a test wakes it by closing the channel of news.
 type fakeFeed struct {
 	next   func() ([]board.Event, error)
 	news   func() <-chan struct{}
@@ -37,7 +37,7 @@ func (f *fakeFeed) News() <-chan struct{} {
 
 const streamPath = "/api/v1/boards/b/memory/stream"
 
-// streaming starts a server over a feed that gives nothing, unless a test says otherwise. Every stream is of that feed.
+// streaming starts a server for a feed that returns nothing unless a test changes that. Every stream reads that feed.
 func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) *site {
 	if feed.next == nil {
 		feed.next = func() ([]board.Event, error) { return nil, nil }
@@ -56,10 +56,10 @@ func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) *site {
 	return start(t, with...)
 }
 
-// quick has a stream do often what it does again and again.
+// quick shortens the intervals of a stream.
 func quick(l *limits) { l.heartbeat, l.poll = 20*time.Millisecond, 10*time.Millisecond }
 
-// open asks for a stream and gives its lines.
+// open requests a stream and returns its lines.
 func (s *site) open(ctx context.Context) (*http.Response, *bufio.Scanner) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.addr+streamPath, nil)
@@ -129,21 +129,21 @@ func TestStreamTellsWhatComes(t *testing.T) {
 	if n := s.s.metrics.streams.Load(); n != 1 {
 		t.Errorf("%d open streams are counted", n)
 	}
-	for range 20 { // heartbeats keep it going beyond the time that other answers may take
+	for range 20 { // heartbeats keep it alive beyond the time limit of other responses
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), ":") {
 		}
 	}
 	if lines.Err() != nil {
 		t.Error(lines.Err())
 	}
-	cancel() // a reader who is gone is noticed by a heartbeat that does not arrive
+	cancel() // a reader that has gone is noticed when a heartbeat cannot be sent
 	s.drained()
 	if n := feed.closed.Load(); n != 1 {
 		t.Errorf("the feed was closed %d times", n)
 	}
 }
 
-// A reader who does not read is cut off; others and the server go on.
+// A reader that does not read is cut off; others and the server continue.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -161,7 +161,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	s.drained()
 	mu.Lock()
 	defer mu.Unlock()
-	if given > 2000 { // what the network holds, and no more: nothing is kept for a reader
+	if given > 2000 { // what the network buffers, and no more: nothing is queued for a reader
 		t.Errorf("%d events were taken for a reader who does not read", given)
 	}
 	if a := s.do("GET", "/healthz", ""); a.status != 200 {
@@ -169,7 +169,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// stuck opens a stream and reads no more than its first bytes. It tells whether they came.
+// stuck opens a stream, reads only its first bytes, and reports whether they came.
 func (s *site) stuck() bool {
 	s.t.Helper()
 	conn := s.dial()
@@ -181,7 +181,7 @@ func (s *site) stuck() bool {
 	return err == nil
 }
 
-// A reader who is stuck does not keep the server from stopping in time.
+// A stuck reader does not keep the server from stopping in time.
 func TestStopWithAStuckReader(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)
@@ -220,7 +220,7 @@ func TestStreamsEndCleanly(t *testing.T) {
 	}
 }
 
-// What breaks a stream ends the connection, so that a reader does not take it for the end; nothing else suffers.
+// A broken stream ends its connection, so that a reader does not take it for the end; nothing else is affected.
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() ([]board.Event, error){
@@ -252,7 +252,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// HEAD tells what GET would begin with, and holds nothing.
+// HEAD returns the headers of GET, and holds no resources.
 func TestHeadOfStreams(t *testing.T) {
 	t.Parallel()
 	feed := &fakeFeed{}
@@ -272,7 +272,7 @@ func TestHeadOfStreams(t *testing.T) {
 	s.drained()
 }
 
-// Behind a proxy events come when they happen, not when a buffer is full.
+// Behind a proxy events arrive when they happen, not when a buffer is full.
 func TestStreamBehindAProxy(t *testing.T) {
 	t.Parallel()
 	var given atomic.Bool

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/insight/stats"
 )
 
-// projectStats answers what a project did by hour or by day. It refuses a wrong time with invalid_time.
+// projectStats returns the activity of a project by hour or by day. It fails with invalid_time for a malformed time.
 func (s *Server) projectStats(ctx context.Context, c *call[nothing]) (series stats.Series, err error) {
 	q := stats.Query{Bucket: stats.Bucket(c.query("bucket"))}
 	var wrong [2]error

@@ -20,9 +20,9 @@ import (
 
 const ndjsonType = "application/x-ndjson"
 
-// streamed is a response that is written while it is being made. begin, which may be nil, sets its status and headers
-// before run starts, because run may change what they say. close frees what the response holds; it may be nil, and is
-// called once, even where run is not.
+// streamed is a response that is written while it is made. begin, which may be nil, sets its status and headers
+// before run starts, because run may change what they say. close, which may be nil, frees the response's resources.
+// It is called once, even if run is not.
 type streamed struct {
 	contentType string
 	begin       func()
@@ -30,22 +30,22 @@ type streamed struct {
 	close       func()
 }
 
-// stream is what a streamed response is written to. It outlives the exchange that began it. What is written waits for
-// Flush, or until there is a piece of it; a stream that waits for something to write holds no memory for it.
+// stream is the writer of a streamed response. It outlives its exchange. Data is buffered until Flush, or until a
+// piece is full. A stream that waits for data holds no buffer.
 type stream struct {
-	ctx          context.Context // ends when the server begins to stop
+	ctx          context.Context // ends when the server starts to stop
 	stall, drain time.Duration
 	pieces       *sync.Pool
 
 	conn    *conn
-	chunked bool   // the body is in chunks, as in HTTP/1.1
-	head    []byte // of the response, until it is written
-	piece   *piece // what waits to be written; nil: nothing
-	lost    error  // of the first write that failed: nobody reads any more
-	sent    int64  // bytes of the body that were written
+	chunked bool   // the body is chunked, as in HTTP/1.1
+	head    []byte // the response headers, until they are written
+	piece   *piece // the data to write; nil: none
+	lost    error  // the error of the first write that failed: the reader has gone
+	sent    int64  // bytes of the body written so far
 }
 
-// piece is as much of a stream as is written at once, with room for what stands around a chunk.
+// piece is the buffer for one write, with space for the framing of a chunk.
 type piece struct {
 	bytes [pieceFront + pieceSize + pieceBack]byte
 	used  int
@@ -77,7 +77,7 @@ func (s *stream) Write(b []byte) (n int, err error) {
 	return n, s.lost
 }
 
-// Available is how many bytes can be written before they go to the reader.
+// Available returns the number of bytes that can be buffered before they are sent.
 func (s *stream) Available() int {
 	if s.piece == nil {
 		return pieceSize
@@ -85,13 +85,13 @@ func (s *stream) Available() int {
 	return pieceSize - s.piece.used
 }
 
-// Flush hands what was written to the reader.
+// Flush sends the buffered data to the reader.
 func (s *stream) Flush() error { return s.send(false) }
 
-// finish ends a response that is whole.
+// finish ends a complete response.
 func (s *stream) finish() error { return s.send(true) }
 
-// send writes the head, where it is still to be written, and the piece, and what ends the body where this is its end.
+// send writes the headers if they are not written yet, then the piece, then the end of the body if end is set.
 func (s *stream) send(end bool) error {
 	if s.lost != nil {
 		return s.lost
@@ -135,10 +135,10 @@ func (s *stream) send(end bool) error {
 	return s.lost
 }
 
-// written is a response that write produces piece by piece, for as long as its reader keeps reading. Where write fails
-// or the server stops, the connection is broken, so that a response that was cut short never looks complete.
+// written returns a response that write produces piece by piece, for as long as its reader keeps reading. If write
+// fails or the server stops, the connection is broken, so that a truncated response never looks complete.
 //
-// It is made in a place of its sender, like any other answer, except while the reader is waited for.
+// write runs in a place of its sender, like any other request, except while it waits for the reader.
 func (x *exchange) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
 	s, sender := x.s, x.sender()
 	return streamed{contentType: contentType, run: func(out *stream) error {
@@ -156,7 +156,7 @@ func (x *exchange) written(contentType string, write func(ctx context.Context, w
 	}}
 }
 
-// patient gives the reader new time before each piece.
+// patient extends the reader's deadline before each piece.
 type patient struct {
 	out   *stream
 	place *admission.Place
@@ -172,8 +172,8 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// extend gives the reader limits.stall from now on to take what is written. A reader that is slower is cut off, because
-// the server keeps nothing for later.
+// extend gives the reader limits.stall from now on to read what is written. A slower reader is disconnected, because
+// the server does not queue data.
 func (s *stream) extend() error {
 	err := s.conn.SetWriteDeadline(time.Now().Add(s.stall))
 	if s.ctx.Err() != nil { // the server is stopping, and the deadline above replaced the one that hurry set
@@ -182,10 +182,10 @@ func (s *stream) extend() error {
 	return err
 }
 
-// hurry is called when the server stops: it shortens the reader's time, so that the stream ends within limits.drain.
+// hurry shortens the reader's deadline when the server stops, so that the stream ends within limits.drain.
 func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
-// startStream begins a streamed response. Its writer must not touch the exchange, which ends before the writer does.
+// startStream starts a streamed response. Its writer must not use the exchange, which ends first.
 func (x *exchange) startStream(resp streamed) error {
 	if resp.close == nil {
 		resp.close = func() {}
@@ -202,7 +202,7 @@ func (x *exchange) startStream(resp streamed) error {
 	r := x.c.Response()
 	r.Header.SetContentType(resp.contentType)
 	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
-	r.Header.Set("X-Accel-Buffering", "no") // asks a proxy to pass each piece on at once
+	r.Header.Set("X-Accel-Buffering", "no") // tells reverse proxies not to buffer
 	if resp.begin != nil {
 		resp.begin()
 	}
@@ -225,7 +225,7 @@ func (x *exchange) startStream(resp streamed) error {
 		line.bytes = out.sent
 		line.duration = s.now().Sub(began)
 		s.access.logStream(route, &line, out.lost != nil, err)
-		s.metrics.streams.Add(-1) // A stream counts as open until it holds nothing.
+		s.metrics.streams.Add(-1) // A stream counts as open until it has freed its resources.
 	}
 	x.handOver(out, func() (whole bool) {
 		err := guard(func() error { return resp.run(out) })
@@ -233,13 +233,14 @@ func (x *exchange) startStream(resp streamed) error {
 			err = out.finish()
 		}
 		end(err)
-		// Otherwise the connection is closed: nothing else can tell the reader that the response is incomplete.
+		// Otherwise the connection is closed, which is the only way to tell the reader that the response is
+		// incomplete.
 		return err == nil
 	}, func() { end(net.ErrClosed) })
 	return nil
 }
 
-// guard turns a panic into an error. A stream runs in a goroutine of its own, where a panic would end the program.
+// guard turns a panic into an error. A stream runs in a separate goroutine, where a panic would end the program.
 func guard(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -249,7 +250,7 @@ func guard(run func() error) (err error) {
 	return run()
 }
 
-// still reports whether the credential of a stream still has the route's role and its tenant still exists.
+// still reports whether a stream's credential still has the route's role and its tenant still exists.
 func (s *Server) still(cr credential, tenant string, r *route) bool {
 	place, err := s.feeds.Hold(s.streams, tenant)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// scripted exports and imports what a test says.
+// scripted exports and imports what a test sets.
 type scripted struct {
 	mu     sync.Mutex
 	export func(ctx context.Context, w io.Writer) error
@@ -26,14 +26,14 @@ type scripted struct {
 	refuse error
 }
 
-// says changes what is done, or looks at what was done, between requests.
+// says changes or inspects the script between requests.
 func (f *scripted) says(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
 }
 
-// answer puts the handlers of a transfer in place of the server's.
+// answer replaces the server's transfer handlers.
 func (f *scripted) answer(o *setup) {
 	answering("exportTenant", func(_ context.Context, c *call[nothing]) (out streamed, err error) {
 		f.says(func() { out, err = c.written(ndjsonType, f.export), f.refuse })
@@ -48,7 +48,7 @@ func (f *scripted) answer(o *setup) {
 
 const someLine = "a line of the file, of some length, so that there is something to be sent\n"
 
-// A long response arrives whole at a reader who takes his time.
+// A long response arrives completely at a slow reader.
 func TestStreamedResponse(t *testing.T) {
 	t.Parallel()
 	const lines = 200_000
@@ -83,7 +83,7 @@ func TestStreamedResponse(t *testing.T) {
 	}
 }
 
-// What is refused before the first byte is a problem; what breaks later is a broken response, never a short one.
+// A refusal before the first byte is a problem; a later failure is a broken response, never a short one.
 func TestStreamedResponseBreaks(t *testing.T) {
 	t.Parallel()
 	e := &scripted{refuse: &fault.Error{Kind: fault.Forbidden, Code: "key_narrowed", Detail: "x"}}
@@ -124,7 +124,7 @@ func TestStreamedResponseBreaks(t *testing.T) {
 	}
 }
 
-// slowly gives a body in pieces, with pauses.
+// slowly returns a body in pieces, with pauses.
 type slowly struct {
 	pieces int
 	pause  time.Duration
@@ -138,8 +138,8 @@ func (r *slowly) Read(b []byte) (int, error) {
 	return copy(b, someLine), nil
 }
 
-// A streamed body may take longer than a whole request elsewhere, is larger than what is taken elsewhere, and comes to
-// the handler as it was sent, however it is framed.
+// A streamed body may take longer than a whole request on other routes, may be larger than their limit, and reaches
+// the handler as it was sent, in any framing.
 func TestStreamedBody(t *testing.T) {
 	t.Parallel()
 	var got [32]byte
@@ -195,7 +195,7 @@ func TestStreamedBody(t *testing.T) {
 	if a := s.do("POST", "/api/v1/import", "", "Content-Type", ndjsonType); a.status != 400 {
 		t.Errorf("without a body: %d", a.status)
 	}
-	// A handler that does not want the rest answers all the same.
+	// A handler that does not read the rest still responds.
 	e.says(func() {
 		e.take = func(body io.Reader) error {
 			_, err := io.CopyN(io.Discard, body, 10)

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
-// toolList is the tools in the shape that was asked for.
+// toolList is the list of tools in the requested format.
 type toolList struct {
 	Tools []any `json:"tools"`
 }
 
-// listTools describes the tools in the shape of a provider's API, OpenAI's by default, so that a client can pass the
-// list on unchanged. It answers invalid_value for another format.
+// listTools describes the tools in the format of a provider's API, by default OpenAI's, so that a client can pass the
+// list on unchanged. It fails with invalid_value for an unknown format.
 func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error) {
 	var shape func(tools.Tool) any
 	switch c.query("format") {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// exportTenant streams the tenant's file. Whether the key may export is checked before the first byte, because a stream
-// that has begun cannot answer a problem.
+// exportTenant streams the tenant's export file. It checks the key's rights before the first byte, because a stream
+// that has started cannot return a problem.
 func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (streamed, error) {
 	caller := c.caller
 	return c.written(ndjsonType, func(ctx context.Context, w io.Writer) error {

@@ -16,18 +16,18 @@ import (
 
 const schemaPath = "#/components/schemas/"
 
-// refTo is a reference to a component.
+// refTo returns a reference to a component.
 func refTo(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: schemaPath + name} }
 
-// typeSchemas are the components that are made from Go types, by name, with the prose's additions.
+// typeSchemas returns the components that are made from Go types, by name, with the prose's additions.
 func typeSchemas(prose map[string]any) (map[string]any, error) {
 	known := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 		reflect.TypeFor[json.RawMessage](): {},
-		// These write themselves as text, which the library does not see.
+		// These types encode themselves as text, which the library does not detect.
 		reflect.TypeFor[prefix.Place]():      {Type: "string", Pattern: "^[A-Za-z0-9_-]{43}$"},
 		reflect.TypeFor[ident.Incarnation](): {Type: "string", Pattern: "^[0-9a-f]{16}$"},
-		// The size of a Go integer is not a limit of the contract.
+		// The size of a Go integer is not part of the API.
 		reflect.TypeFor[uint32](): {Type: "integer", Minimum: new(float64)},
 		reflect.TypeFor[uint64](): {Type: "integer", Minimum: new(float64)},
 	}
@@ -56,11 +56,11 @@ func typeSchemas(prose map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// describe makes the type's own schema. Components that it is made of are referred to.
+// describe returns the type's own schema. It refers to other components by name.
 func (n namedSchema) describe(known map[reflect.Type]*jsonschema.Schema) (map[string]any, error) {
 	known = maps.Clone(known)
 	delete(known, n.typ)
-	for _, t := range anonymous(n.typ) { // the fields of an embedded type are described as this type's own
+	for _, t := range anonymous(n.typ) { // the fields of an embedded type are listed as this type's own
 		delete(known, t)
 	}
 	s, err := jsonschema.ForType(n.typ, &jsonschema.ForOptions{TypeSchemas: known})
@@ -78,7 +78,7 @@ func (n namedSchema) describe(known map[reflect.Type]*jsonschema.Schema) (map[st
 	return n.shape.fit(out, true), nil
 }
 
-// embedded names the components that this type embeds. Their prose describes the same fields here.
+// embedded returns the names of the components that this type embeds. Their prose also describes the fields here.
 func (n namedSchema) embedded() []string {
 	var out []string
 	for _, t := range anonymous(n.typ) {
@@ -89,7 +89,7 @@ func (n namedSchema) embedded() []string {
 	return out
 }
 
-// anonymous lists the types that a struct embeds.
+// anonymous returns the types that a struct embeds.
 func anonymous(t reflect.Type) []reflect.Type {
 	var out []reflect.Type
 	if t.Kind() == reflect.Struct {
@@ -102,11 +102,11 @@ func anonymous(t reflect.Type) []reflect.Type {
 	return out
 }
 
-// fit corrects what the library says of a Go type, which does not know how Mneme encodes and decodes: a nil slice is
-// written as [], a nil pointer with omitempty is left out, and only requests refuse unknown fields.
+// fit corrects the library's schema of a Go type, because the library does not know how Mneme encodes and decodes: a
+// nil slice is written as [], a nil pointer with omitempty is omitted, and only requests refuse unknown fields.
 func (s shape) fit(node any, required bool) map[string]any {
 	schema, ok := node.(map[string]any)
-	if !ok { // true, which is any value
+	if !ok { // it is true, which allows any value
 		return map[string]any{}
 	}
 	null := stripNull(schema)
@@ -143,7 +143,7 @@ func (s shape) fit(node any, required bool) map[string]any {
 func stripNull(schema map[string]any) bool {
 	switch types := schema["type"].(type) {
 	case string:
-		if types == "null" { // beside a reference
+		if types == "null" { // next to a reference
 			delete(schema, "type")
 			return true
 		}
@@ -162,7 +162,7 @@ func stripNull(schema map[string]any) bool {
 	return false
 }
 
-// orNull is the schema that also takes null.
+// orNull returns the schema extended by null.
 func orNull(schema map[string]any) map[string]any {
 	kind, typed := schema["type"]
 	if ref, ok := schema["$ref"]; ok {
@@ -182,7 +182,7 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// admitNull lets each field of a request that may be left out be null as well.
+// admitNull allows null in each optional field of a request.
 func admitNull(schema map[string]any) {
 	if items, ok := schema["items"].(map[string]any); ok {
 		admitNull(items)
@@ -198,8 +198,8 @@ func admitNull(schema map[string]any) {
 	}
 }
 
-// amend changes a schema as its prose says: properties and items are merged field by field, where a string refers to
-// the component of that name; any other key replaces the schema's, and null removes it. Prose cannot add fields.
+// amend changes a schema according to its prose. It merges properties and items field by field; a string refers to
+// the component of that name. Any other key replaces the schema's, and null removes it. Prose cannot add fields.
 func amend(schema map[string]any, prose any) error {
 	changes, _ := prose.(map[string]any)
 	for key, change := range changes {

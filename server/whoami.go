@@ -6,9 +6,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// identity is who asks, as the server sees the key that the request bears.
+// identity describes the caller as the server knows it from the request's key.
 type identity struct {
-	Tenant        *string        `json:"tenant"` // null: the operator, who named none
+	Tenant        *string        `json:"tenant"` // null: the operator, without a tenant
 	Role          string         `json:"role"`
 	KeyID         string         `json:"key_id"`
 	Name          string         `json:"name"` // of the key
@@ -18,15 +18,15 @@ type identity struct {
 	Limits        identityLimits `json:"limits"`
 }
 
-// identityLimits are what the operator bounds; null and 0 stand for no bound.
+// identityLimits holds the limits that the operator sets; null and 0 mean no limit.
 type identityLimits struct {
-	BodyBytes         int      `json:"body_bytes"` // of most requests
+	BodyBytes         int      `json:"body_bytes"` // for most requests
 	RequestsPerSecond *float64 `json:"requests_per_second"`
 	RequestsBurst     *int     `json:"requests_burst"`
 	engine.Quotas
 }
 
-// whoAmI tells a client what its key is, so that it offers only what the key may.
+// whoAmI describes the key, so that a client can offer only what the key allows.
 func (s *Server) whoAmI(_ context.Context, c *call[nothing]) (identity, error) {
 	k := &c.caller
 	out := identity{Role: k.Role.String(), KeyID: k.KeyID, Name: k.Name, Agent: k.Agent, PreferredName: k.PreferredName,

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
-// assemble makes the window for the next model call. The engine gets the body as it was received too, because the
+// assemble assembles the window for the next model call. It also passes the raw body to the engine, because the
 // decision stores it.
 func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
 	answer, err := s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
@@ -26,7 +26,7 @@ func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced
 	return answer.JSON()
 }
 
-// listDecisions answers the newest decisions first. It refuses a wrong time with invalid_time.
+// listDecisions lists the newest decisions first. It fails with invalid_time for a malformed time.
 func (s *Server) listDecisions(ctx context.Context, c *call[nothing]) (list records.List[decision.Row], err error) {
 	f := decision.Filter{Session: c.query("session"), Outcome: plan.Status(c.query("outcome")), Policy: c.query("policy")}
 	var wrong [3]error
@@ -48,12 +48,12 @@ func (s *Server) decision(ctx context.Context, c *call[nothing]) (spliced[lab.Ex
 	return explained.Append(c.buffer())
 }
 
-// replay makes the window of a decision again and says whether it is the same.
+// replay assembles the window of a decision again and reports whether it is the same.
 func (s *Server) replay(ctx context.Context, c *call[nothing]) (spliced[window.Replayed], error) {
 	return s.engine.Windows.Replay(ctx, c.caller, c.path("project"), c.path("decision"), c.buffer())
 }
 
-// fork makes of a decision's inputs the window that other rules make of them.
+// fork assembles a decision's inputs by other rules.
 func (s *Server) fork(ctx context.Context, c *call[lab.ForkRequest]) (spliced[lab.Forked], error) {
 	settings, err := readSettings(c.body.Settings)
 	if err != nil {
@@ -68,12 +68,12 @@ func (s *Server) diffWindows(ctx context.Context, c *call[lab.DiffRequest]) (lab
 	return s.engine.Trials.Diff(ctx, c.caller, c.path("project"), &c.body)
 }
 
-// whyNot says from which budget on a message of a decision stays.
+// whyNot returns the smallest budget at which a message of a decision is kept.
 func (s *Server) whyNot(ctx context.Context, c *call[lab.WhyNotRequest]) (lab.WhyNot, error) {
 	return s.engine.Trials.WhyNot(ctx, c.caller, c.path("project"), c.path("decision"), c.body)
 }
 
-// replaySettings says what other settings would change on real sessions.
+// replaySettings reports what other settings would change in real sessions.
 func (s *Server) replaySettings(ctx context.Context, c *call[lab.SettingsReplayRequest]) (lab.SettingsReplay, error) {
 	var err error
 	if c.body.Settings, err = readSettings(c.body.Settings); err != nil {
@@ -82,7 +82,7 @@ func (s *Server) replaySettings(ctx context.Context, c *call[lab.SettingsReplayR
 	return s.engine.Trials.ReplaySettings(ctx, c.caller, c.path("project"), c.body)
 }
 
-// readSettings reads settings within a request as a patch of them is read.
+// readSettings parses settings in a request like a settings patch.
 func readSettings(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -97,7 +97,8 @@ func readSettings(raw json.RawMessage) (json.RawMessage, error) {
 	return patch, err
 }
 
-// recordedCase gives what a step of a decision saw, as a test. It refuses a step that is none with out_of_range.
+// recordedCase returns the input of a decision's step as a test case. It fails with out_of_range for a step that does
+// not exist.
 func (s *Server) recordedCase(ctx context.Context, c *call[nothing]) (lab.Recorded, error) {
 	step := 0
 	if text := c.query("step"); text != "" {

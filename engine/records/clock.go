@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// maxLeap is how far ahead of the store's time the system's clock may be without being doubted. Servers that are
-	// stopped overnight are within it.
+	// maxLeap is the largest difference between the system clock and the store's time that is trusted at once. It
+	// allows for servers that are stopped overnight.
 	maxLeap = 24 * time.Hour
-	// doubtFor is how long a server has to run with a clock that is further ahead until the clock is believed.
+	// doubtFor is the time that a server must run with a clock that is further ahead before the clock is trusted.
 	doubtFor = 24 * time.Hour
-	// saveEvery is how far the store's time moves until it is saved again.
+	// saveEvery is how far the store's time advances before it is saved again.
 	saveEvery = time.Minute
-	// tellBehind is how far behind the system's clock may be before the operator is told.
+	// tellBehind is how far behind the system clock may be before the operator is told.
 	tellBehind = time.Minute
 )
 
-// timekeeper tells the time of a store. The system's clock may be set wrong, and is then set right again, but what has
-// expired must stay so, and a clock that leaps ahead must not have fresh data removed for its age. The store's time
-// never goes back, passes at least as fast as the process runs, and follows a clock that leaps ahead only after the
+// timekeeper computes the time of a store. The system clock may be set wrong and corrected later. What has expired
+// must stay expired, and a clock that leaps ahead must not make fresh data old enough to be removed. The store's time
+// never goes back, advances at least as fast as the process runs, and follows a clock that leaps ahead only after the
 // process has run with that clock for a day.
 type timekeeper struct {
-	clock  func() time.Time     // the system's
-	uptime func() time.Duration // how long the process runs, whatever the clock does; nil: the clock is believed
+	clock  func() time.Time     // the system clock
+	uptime func() time.Duration // the running time of the process, independent of the clock; nil: the clock is trusted
 
 	mu      sync.Mutex
 	settled time.Time     // the store's time
 	read    time.Duration // the uptime at the last reading
-	doubted time.Duration // for how long of the uptime the clock has been too far ahead; 0: it is not
-	saved   time.Time     // the store's time when it was saved last
+	doubted time.Duration // the running time for which the clock has been too far ahead; 0: it is not
+	saved   time.Time     // the store's time when it was last saved
 }
 
-// times gives the time for what happens now, and the time by which something is old enough to be removed. They differ
-// while the system's clock is further ahead than is believed.
+// times returns the time for new records, and the time by which records are old enough to be removed. They differ
+// while the system clock is too far ahead to be trusted.
 func (k *timekeeper) times() (now, settled time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	wall := k.clock().Round(0) // rounded, so that comparing goes by what the clock is set to
+	wall := k.clock().Round(0) // without the monotonic reading, so that comparisons use the wall clock
 	ran := time.Duration(0)
 	if k.uptime != nil {
 		up := k.uptime()
@@ -69,8 +69,8 @@ type ClockRecord struct {
 	Doubted int64 `json:"doubted,omitempty"` // ms for which the clock has been too far ahead
 }
 
-// LoadClock goes on with the store's time where the last process, or another one, left it. It is called before anything
-// is stored. What is wrong with the system's clock is logged.
+// LoadClock restores the store's time as the last process, or another one, saved it. It must be called before
+// anything is stored. It logs a system clock that is wrong.
 func (db *DB) LoadClock(ctx context.Context) error {
 	rec, err := Get[ClockRecord](ctx, db, SystemTenant, StoreTime.Key())
 	if errors.Is(err, ErrDamaged) {
@@ -98,7 +98,7 @@ func (db *DB) LoadClock(ctx context.Context) error {
 	return nil
 }
 
-// SaveClock stores the store's time, where it has moved by a minute since.
+// SaveClock stores the store's time if it has advanced by a minute since it was last saved.
 func (db *DB) SaveClock(ctx context.Context) error {
 	_, settled := db.time.times()
 	db.time.mu.Lock()
@@ -126,26 +126,26 @@ func (db *DB) SaveClock(ctx context.Context) error {
 	return err
 }
 
-// MeasureBy sets what tells how long the process runs, where New was given a clock. Without it that clock is believed
-// however far it leaps.
+// MeasureBy sets the function that returns the running time of the process, for a DB whose clock was passed to New.
+// Without it, that clock is trusted however far it leaps.
 func (db *DB) MeasureBy(uptime func() time.Duration) { db.time.uptime, db.time.read = uptime, uptime() }
 
-// Now is the time for what is stored and for what is asked, in UTC at the millisecond, the precision that records keep.
-// It never goes back, not even over a restart, but for a leap that was doubted: where the clock is set right within a
-// day, Now is right again.
+// Now returns the time for new records and for requests, in UTC with millisecond precision, as records store it. It
+// never goes back, not even over a restart, with one exception: if the clock leaps ahead and is corrected within a
+// day, Now is correct again.
 func (db *DB) Now() time.Time {
 	now, _ := db.time.times()
 	return ToTheMillisecond(now)
 }
 
-// Settled is the time that decides what is old enough to be removed. It is Now, or before Now while the system's clock
-// is further ahead than is believed.
+// Settled returns the time by which records are old enough to be removed. It equals Now, or is earlier while the
+// system clock is too far ahead to be trusted.
 func (db *DB) Settled() time.Time {
 	_, settled := db.time.times()
 	return ToTheMillisecond(settled)
 }
 
-// AsOf is Settled while that is not Now, and nil otherwise.
+// AsOf returns Settled if it differs from Now, and nil otherwise.
 func (db *DB) AsOf() *time.Time {
 	now, settled := db.time.times()
 	if now.Equal(settled) {

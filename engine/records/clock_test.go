@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// machine is a computer whose clock can be set, and which knows how long it runs.
+// machine is a computer whose clock can be set, and which knows how long it has been running.
 type machine struct {
 	wall time.Time
 	up   time.Duration
@@ -19,7 +19,7 @@ type machine struct {
 
 func (m *machine) run(d time.Duration) { m.wall, m.up = m.wall.Add(d), m.up+d }
 
-// start starts a server on the machine; the log is what it says of the clock.
+// start starts a server on the machine; the log is what it says about the clock.
 func (m *machine) start(t *testing.T, raw store.Store) (db *DB, log *strings.Builder) {
 	t.Helper()
 	log = &strings.Builder{}
@@ -39,8 +39,8 @@ func save(t *testing.T, db *DB) {
 	}
 }
 
-// A clock that leaps ahead shows, but nothing is old by it until the server has run with it for a day. Where it is set
-// right before, nothing is left of the leap.
+// A clock that leaps ahead is visible, but nothing is old by it until the server has run with it for a day. If it is
+// corrected before, the leap has no effect.
 func TestClockLeaps(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
@@ -68,12 +68,12 @@ func TestClockLeaps(t *testing.T) {
 		}
 		save(t, db)
 		wrong := m.wall
-		m.wall = right.Add(23 * time.Hour) // set right
+		m.wall = right.Add(23 * time.Hour) // corrected
 		if now, settled := db.Now(), db.Settled(); !now.Equal(m.wall) || !settled.Equal(m.wall) {
 			t.Errorf("%s: set right: now %v, settled %v", name, now, settled)
 		}
 		m.wall = wrong
-		for range 3 { // wrong for good, with restarts in between
+		for range 3 { // permanently wrong, with restarts in between
 			db.Settled()
 			m.run(9 * time.Hour)
 			db.Settled()
@@ -86,7 +86,7 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// A clock that goes back does not take the time back with it: not while the server runs, and not over a restart.
+// The store's time does not go back with the clock: not while the server runs, and not over a restart.
 func TestClockGoesBack(t *testing.T) {
 	m, raw := &machine{wall: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}, memstore.New()
 	db, _ := m.start(t, raw)

@@ -1,25 +1,24 @@
-// Package records is the floor that every room of the engine stands on: what is stored, and the ways to read and write
-// it.
+// Package records defines what the engine stores, and how to read and write it.
 //
-// kinds.go is the table of all kinds of records. A kind makes keys of typed parts and splits keys into them, so that no
-// room knows the layout of a key:
+// kinds.go is the table of all kinds of records. A kind makes keys of typed parts and splits keys into them, so that
+// no other package knows the layout of a key:
 //
 //	key := records.Session.Key(project, "s-1")
 //	project, id, ok := records.Session.Split(key)
 //	all := records.Session.Under(project)
 //
-// Reading goes through five functions, all of which name the kind of a damaged record in their errors:
+// Five functions read. Their errors name the kind of a damaged record:
 //
-//	Get       one record, decoded from JSON; nil where there is none
+//	Get       one record, decoded from JSON; nil if there is none
 //	GetTx     the same inside a change, which then succeeds only if the record has not changed meanwhile
 //	Each      all records of a range, decoded
 //	DB.Scan   all records of a range, as they are stored
 //	ListPage  one page of a listing, with the cursor of the next
 //
-// Writing goes through Update. It runs a function that collects a change in a Tx, and commits the change whole; where
-// another writer came first, it runs the function again. The hard idea is that being right needs no locks: every record
-// that a Tx has read is a precondition of its commit. Something too large for one commit is written by Staging where
-// nobody sees it, and one last commit reveals it.
+// Update writes. It runs a function that collects a change in a Tx, and commits the change atomically; if another
+// writer was faster, it runs the function again. Correctness needs no locks, because every record that a Tx has read
+// is a precondition of its commit. Staging writes what is too large for one commit where nobody sees it, and one last
+// commit makes it visible.
 package records
 
 import (
@@ -37,22 +36,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// DB is the store with what every room needs beside it: a clock, ids, a log and locks.
+// DB is a store together with a clock, ids, a log and locks.
 type DB struct {
 	Store   store.Store
 	Log     *slog.Logger
-	Clock   func() time.Time // the system's, for how long something takes; for when something is, see Now
+	Clock   func() time.Time // the system's, to measure durations; for timestamps, see Now
 	Entropy io.Reader        // the source of ids and keys
-	Alone   bool             // no other process works on the store
+	Alone   bool             // no other process uses the store
 	Removed removals
-	// Committed, where it is set, is called after each commit.
+	// Committed, if set, is called after each commit.
 	Committed func(tenant string, b store.Batch)
 	locks     *locks
 	time      timekeeper
 }
 
-// New makes a DB over a sealed store, whose values may then have any length. Where log is nil, nothing is logged; clock
-// and entropy are the system's where they are nil. alone says that no other process works on the store.
+// New returns a DB for a sealed store. The DB's values may have any length. If log is nil, nothing is logged; if
+// clock or entropy is nil, the system's is used. alone says that no other process uses the store.
 func New(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Reader, alone bool) *DB {
 	db := &DB{Store: LongValues(s), Log: log, Clock: clock, Entropy: entropy, Alone: alone, locks: newLocks()}
 	if db.Log == nil {
@@ -72,28 +71,28 @@ func New(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Rea
 	return db
 }
 
-// Random fills b from the source of ids. It panics where that source fails, because nothing would be safe to do.
+// Random fills b from the source of ids. It panics if that source fails, because no safe alternative exists.
 func (db *DB) Random(b []byte) {
 	if _, err := io.ReadFull(db.Entropy, b); err != nil {
 		panic("reading random bytes: " + err.Error())
 	}
 }
 
-// NewID makes an id: the prefix and n random bytes as text.
+// NewID returns an id: the prefix and n random bytes as text.
 func (db *DB) NewID(prefix string, n int) string {
 	b := make([]byte, n)
 	db.Random(b)
 	return prefix + ident.Alphabet.EncodeToString(b)
 }
 
-// NewIncarnation makes a new incarnation.
+// NewIncarnation returns a new incarnation.
 func (db *DB) NewIncarnation() (i ident.Incarnation) {
 	db.Random(i[:])
 	return i
 }
 
-// Commit writes a batch, tells Committed of it, and puts a refusal of the store into the words of the edge. A
-// precondition that does not hold stays a *store.ConflictError.
+// Commit writes a batch, calls Committed, and converts errors of the store as Worded does. A precondition that does
+// not hold remains a *store.ConflictError.
 func (db *DB) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	err := db.Store.Commit(ctx, tenant, b)
 	if err == nil && db.Committed != nil {
@@ -102,7 +101,8 @@ func (db *DB) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	return Worded(err)
 }
 
-// LostRace leaves out an error that only says that another writer came first, for work that is found and done again.
+// LostRace returns nil for an error that only says that another writer was faster, and err otherwise. It is for work
+// that is found and done again.
 func LostRace(err error) error {
 	if _, lost := errors.AsType[*store.ConflictError](err); lost {
 		return nil
@@ -110,8 +110,9 @@ func LostRace(err error) error {
 	return err
 }
 
-// Worded turns an error of the store into the one that the API answers: disk_full, too_many_open_files, store_stopped,
-// store_damaged, outcome_unknown, store_unavailable or commit_too_large. It returns every other error as it is.
+// Worded converts an error of the store to the one that the API returns: disk_full, too_many_open_files,
+// store_stopped, store_damaged, outcome_unknown, store_unavailable or commit_too_large. It returns any other error
+// unchanged.
 func Worded(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
@@ -138,13 +139,13 @@ func Worded(err error) error {
 	return err
 }
 
-// DiskFull refuses to write because the disk is nearly full.
+// DiskFull returns the error for a write that is refused because the disk is nearly full.
 func DiskFull() error {
 	return fault.Errorf(fault.NoSpace, "disk_full",
 		"the server's disk is nearly full; nothing was stored, reading goes on")
 }
 
-// locks are striped by name, so that their number is bounded: two names may share one.
+// locks are striped by name to limit their number: two names may share one.
 type locks struct {
 	seed    maphash.Seed
 	stripes [256]chan struct{}
@@ -158,8 +159,8 @@ func newLocks() *locks {
 	return l
 }
 
-// Lock makes this process's writers to the thing of a name queue up, so that they rarely have to retry. It answers the
-// error of ctx where that ends first.
+// Lock makes this process's writers to the same name wait for each other, so that they rarely have to retry. It
+// returns the error of ctx if ctx ends first.
 func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	lock := db.locks.stripes[maphash.String(db.locks.seed, name)%uint64(len(db.locks.stripes))]
 	select {

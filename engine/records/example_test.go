@@ -10,12 +10,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// title is a record of the examples. They keep it under the keys of sessions.
+// title is a record in the examples, stored under keys of sessions.
 type title struct{ Title string }
 
 var home = ident.Incarnation{7} // of a project
 
-// open makes a DB with tenant acme and records of some titles.
+// open returns a DB with tenant acme and records for some titles.
 func open(titles ...string) *records.DB {
 	db := records.New(store.Seal(memstore.New()), nil, nil, nil, true)
 	live := store.Batch{Put: []store.Pair{{Key: records.Live.Key(), Value: make([]byte, 8)}}}
@@ -41,7 +41,7 @@ func change(db *records.DB, do func(*records.Tx) error) {
 	}
 }
 
-// A kind makes keys and splits them. No room knows how they are laid out.
+// A kind makes keys and splits them. No other code knows their layout.
 func ExampleKindOf() {
 	key := records.Session.Key(home, "s-1")
 	project, id, ok := records.Session.Split(key)
@@ -63,7 +63,7 @@ func ExampleGet() {
 	// <nil> <nil>
 }
 
-// GetTx reads inside a change. Update runs the function again where another writer changes the record meanwhile.
+// GetTx reads inside a change. Update runs the function again if another writer changes the record meanwhile.
 func ExampleGetTx() {
 	db, key := open("Boats"), records.Session.Key(home, "s-0")
 	change(db, func(t *records.Tx) error {
@@ -94,7 +94,7 @@ func ExampleEach() {
 	// s-1 Trains
 }
 
-// Scan shows records as they are stored. One that fails its checksum comes as Damaged.
+// Scan returns records as they are stored. One that fails its checksum is Damaged.
 func ExampleDB_Scan() {
 	ctx, db := context.Background(), open("Boats", "Trains")
 	for it, err := range db.Scan(ctx, "acme", records.Session.Under(home)) {

@@ -4,21 +4,22 @@ package records
 
 import "context"
 
-// Event is one thing that happened. Its Kind is empty where all events of a feed are of one kind.
+// Event is one event of a feed. Its Kind is empty if all events of the feed have the same kind.
 type Event struct {
 	Kind string
 	ID   string
 	Data any
 }
 
-// Feed gives events in order, each once, from a position on. It is for one goroutine.
+// Feed returns stored events in order, each once, from a position on. Only one goroutine may use it.
 type Feed interface {
-	// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is
-	// missed. It tells of what this process did; for what others do, ask Next every so often. It may be nil.
+	// News returns a channel that is closed when there may be new events. Take it before calling Next, so that
+	// nothing is missed. It only covers changes of this process; for those of others, call Next from time to time. It
+	// may be nil.
 	News() <-chan struct{}
-	// Next gives the events that come next and are there already: a bounded number, and none where there are none. It
-	// answers not_found where what is followed was deleted, also where there is another of its name now.
+	// Next returns the next stored events: a bounded number, or none. It fails with not_found if the followed object
+	// was deleted, even if there is a new one with its name.
 	Next(ctx context.Context) ([]Event, error)
-	// Close lets go of what News needs. Call it once.
+	// Close releases the resources of News. Call it once.
 	Close()
 }

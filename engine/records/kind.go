@@ -6,16 +6,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// SystemTenant is the space of what belongs to no tenant. No client may choose an id with a "!".
+// SystemTenant is the space of records that belong to no tenant. Clients cannot choose an id with a "!".
 const SystemTenant = "!system"
 
-// Kind is one kind of stored records, whatever parts its keys have.
+// Kind is one kind of stored records, independent of the parts of its keys.
 type Kind interface {
-	// Name is the kind's name in reports of Verify and in docs/STORAGE.md.
+	// Name returns the kind's name in reports of Verify and in docs/STORAGE.md.
 	Name() string
-	// Is tells whether a key is of the kind.
+	// Is reports whether a key is of the kind.
 	Is(key []byte) bool
-	// All covers the kind's records. Where other kinds' keys begin with the same prefix, it covers these too.
+	// All covers the kind's records, and those of other kinds whose keys begin with the same prefix.
 	All() store.Range
 	base() *kind
 }
@@ -23,7 +23,7 @@ type Kind interface {
 // Kinds lists every kind in the order of its declaration in kinds.go.
 var Kinds []Kind
 
-// space says in which spaces records of a kind may lie.
+// space says in which spaces records of a kind may be.
 type space uint8
 
 const (
@@ -32,33 +32,33 @@ const (
 	inBoth
 )
 
-// kind is what all kinds have in common: how a key is made of parts, where such a key may lie, and what is stored under
-// it. kind0 to kind5 add what depends on the types of the parts.
+// kind holds what all kinds have in common: how a key is made of parts, in which space such a key may be, and what is
+// stored under it. kind0 to kind5 add what depends on the types of the parts.
 type kind struct {
 	name   string
 	prefix string
 	doc    string
 	parts  []keyPart
 	in     space
-	length store.Length // what its values may be
+	length store.Length // the length of its values
 }
 
-// declare puts a kind into the list.
+// declare adds a kind to Kinds.
 func declare[K Kind](k K) K {
 	Kinds = append(Kinds, k)
 	return k
 }
 
-// system makes a kind lie in the system space alone.
+// system restricts a kind to the system space.
 func system[K Kind](k K) K { k.base().in = inSystem; return k }
 
-// both makes a kind lie in the system space and in the spaces of tenants.
+// both allows a kind in the system space and in the spaces of tenants.
 func both[K Kind](k K) K { k.base().in = inBoth; return k }
 
-// once lets values have any length, and says that no value is ever put over another one.
+// once allows values of any length, and says that no value ever replaces another.
 func once[K Kind](k K) K { k.base().length = store.Once; return k }
 
-// rewritten lets values have any length, and be put over others.
+// rewritten allows values of any length that may be replaced.
 func rewritten[K Kind](k K) K { k.base().length = store.Rewritten; return k }
 
 func (k *kind) base() *kind { return k }
@@ -75,17 +75,17 @@ func (k *kind) Is(key []byte) bool {
 	return ok && len(rest) == 0
 }
 
-// cut takes the prefix off a key.
+// cut removes the prefix from a key.
 func (k *kind) cut(key []byte) (rest []byte, ok bool) { return bytes.CutPrefix(key, []byte(k.prefix)) }
 
 func (k *kind) All() store.Range { return PrefixRange([]byte(k.prefix)) }
 
-// liesIn tells whether the kind may lie in the space of a tenant.
+// liesIn reports whether records of the kind may be in the space of a tenant.
 func (k *kind) liesIn(tenant string) bool {
 	return k.in == inBoth || k.in == inSystem == (tenant == SystemTenant)
 }
 
-// KindOf finds the kind of a key in the space of a tenant, or nil where there is none.
+// KindOf returns the kind of a key in the space of a tenant, or nil if there is none.
 func KindOf(tenant string, key []byte) Kind {
 	for _, k := range Kinds {
 		if k.base().liesIn(tenant) && k.Is(key) {
@@ -95,7 +95,8 @@ func KindOf(tenant string, key []byte) Kind {
 	return nil
 }
 
-// nameOf is the name of a key's kind, for errors: the key itself stays out of them, because keys hold clients' names.
+// nameOf returns the name of a key's kind for use in errors. The key itself must not appear in them, because keys
+// contain clients' names.
 func nameOf(tenant string, key []byte) string {
 	if k := KindOf(tenant, key); k != nil {
 		return k.Name()
@@ -103,8 +104,8 @@ func nameOf(tenant string, key []byte) string {
 	return "of no kind"
 }
 
-// lengths tells what the values of a key may be. It asks only the kinds of long values, by the first byte of their
-// keys, because it is asked for every key that is written.
+// lengths returns a function that tells the length of a key's values. Because it is called for every key that is
+// written, it only checks the kinds with long values, by the first byte of their keys.
 func lengths() func(key []byte) store.Length {
 	var long [256][]*kind
 	for _, k := range Kinds {
@@ -124,11 +125,11 @@ func lengths() func(key []byte) store.Length {
 	}
 }
 
-// maxPiece is the longest piece of a long value, in bytes. It leaves room for the seal, so that every record can be
-// copied as it lies.
+// maxPiece is the size of the longest piece of a long value, in bytes. It leaves space for the seal, so that every
+// record can be copied as it is stored.
 const maxPiece = store.MaxValue - 64
 
-// LongValues makes a sealed store take values of any length under the keys of the kinds that may have them.
+// LongValues wraps a sealed store so that values may have any length under the keys of the kinds that allow it.
 func LongValues(sealed store.Store) store.Store { return store.Long(sealed, lengths(), maxPiece) }
 
 // PrefixRange covers all keys that begin with prefix.

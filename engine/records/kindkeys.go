@@ -2,11 +2,11 @@ package records
 
 import "github.com/seed-0906e6bc/mneme/engine/store"
 
-// The types below are kinds by the number of parts of their keys. Each adds one part to the one before it, and has
+// The types below are kinds by the number of parts of their keys. Each adds one part to the previous type, and has
 // these methods:
 //
-//	Key    makes a key of all parts, with one allocation.
-//	Split  gives back what a key was made of; it is not ok where the key is of another kind.
+//	Key    returns a key of all parts, with one allocation.
+//	Split  returns the parts of a key; ok is false if the key is of another kind.
 //	Under  covers the keys that begin with the first part; Under2 takes the first two parts, and so on.
 
 // kind0 is a kind of a single record.
@@ -19,7 +19,7 @@ func key0(name, prefix, doc string) *kind0 {
 	return declare(&kind0{kind{name: name, prefix: prefix, doc: doc}, []byte(prefix)})
 }
 
-// Key gives the key, which callers must not change.
+// Key returns the key, which callers must not change.
 func (k *kind0) Key() []byte { return k.key }
 
 type kind1[A any] struct {
@@ -33,13 +33,13 @@ func key1[A any](name, prefix string, a part[A], doc string) *kind1[A] {
 	return declare(k)
 }
 
-// begin makes a key of the parts, with room for as many bytes more.
+// begin starts a key with the parts and reserves more bytes of capacity.
 func (k *kind1[A]) begin(a A, more int) []byte {
 	key := append(make([]byte, 0, len(k.prefix)+k.a.room(a)+more), k.prefix...)
 	return k.a.append(key, a)
 }
 
-// read takes the parts off the start of a key.
+// read reads the parts at the start of a key.
 func (k *kind1[A]) read(key []byte) (a A, rest []byte, ok bool) {
 	if rest, ok = k.cut(key); ok {
 		rest, ok = k.a.take(rest, &a)
@@ -184,7 +184,7 @@ func (k *kind5[A, B, C, D, E]) Split(key []byte) (a A, b B, c C, d D, e E, ok bo
 	return a, b, c, d, e, ok && len(rest) == 0
 }
 
-// group covers the records of several kinds whose keys begin alike.
+// group covers the records of several kinds whose keys begin with the same prefix and part.
 type group[A any] struct {
 	prefix string
 	a      part[A]

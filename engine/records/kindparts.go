@@ -10,17 +10,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// Sep ends a name inside a key. No name holds a zero byte.
+// Sep ends a name inside a key. No name contains a zero byte.
 const Sep = 0
 
 // keyPart is a part of a key without its type.
 type keyPart struct {
 	name string
 	end  string                   // bytes that follow the part in every key
-	size func(key []byte) (n int) // how much of the key's rest the part takes; negative where it is no such part
+	size func(key []byte) (n int) // the number of bytes of the part at the start of key; negative if it is not such a part
 }
 
-// skip takes the part off the start of a key's rest.
+// skip removes the part from the start of key.
 func (p *keyPart) skip(key []byte) (rest []byte, ok bool) {
 	n := p.size(key)
 	if n < 0 || n > len(key) {
@@ -34,21 +34,21 @@ type part[T any] struct {
 	keyPart
 	len func(T) int
 	put func(key []byte, v T) []byte
-	get func(bytes []byte) T // of as many bytes as size said
+	get func(bytes []byte) T // gets as many bytes as size returned
 }
 
-// then puts a letter behind the part, which tells apart kinds of records that begin with the same parts.
+// then puts a letter after the part. It distinguishes kinds of records that begin with the same parts.
 func (p part[T]) then(end string) part[T] {
 	p.end = end
 	return p
 }
 
-// room is how many bytes the part takes in a key.
+// room returns the size of the part in a key.
 func (p *part[T]) room(v T) int { return p.len(v) + len(p.end) }
 
 func (p *part[T]) append(key []byte, v T) []byte { return append(p.put(key, v), p.end...) }
 
-// take reads the part at the start of a key's rest.
+// take reads the part at the start of key.
 func (p *part[T]) take(key []byte, into *T) (rest []byte, ok bool) {
 	if rest, ok = p.skip(key); ok {
 		*into = p.get(key[:len(key)-len(rest)-len(p.end)])
@@ -56,7 +56,7 @@ func (p *part[T]) take(key []byte, into *T) (rest []byte, ok bool) {
 	return rest, ok
 }
 
-// fixed is a part of n bytes.
+// fixed returns a part of n bytes.
 func fixed[T any](name string, n int, put func([]byte, T) []byte, get func([]byte) T) part[T] {
 	return part[T]{keyPart{name: name, size: func([]byte) int { return n }}, func(T) int { return n }, put, get}
 }
@@ -75,7 +75,7 @@ func u64(name string) part[uint64] {
 	return fixed(name+":8", 8, binary.BigEndian.AppendUint64, binary.BigEndian.Uint64)
 }
 
-// oneOf is a byte among a few letters.
+// oneOf returns a part that is one of a few letters.
 func oneOf(name, letters string) part[byte] {
 	p := fixed(name, 1, func(key []byte, v byte) []byte { return append(key, v) }, func(b []byte) byte { return b[0] })
 	p.size = func(key []byte) int {
@@ -87,13 +87,13 @@ func oneOf(name, letters string) part[byte] {
 	return p
 }
 
-// inc is an incarnation.
+// inc returns a part that is an incarnation.
 func inc(name string) part[ident.Incarnation] {
 	return fixed("<"+name+">", 8, func(key []byte, v ident.Incarnation) []byte { return append(key, v[:]...) },
 		func(b []byte) ident.Incarnation { return ident.Incarnation(b) })
 }
 
-// array is a hash or random bytes.
+// array returns a part that is a hash or random bytes.
 func array[T [8]byte | [14]byte | [16]byte | [32]byte](name string) part[T] {
 	n := len(*new(T))
 	return fixed(fmt.Sprintf("%s:%d", name, n), n,
@@ -111,7 +111,7 @@ func array[T [8]byte | [14]byte | [16]byte | [32]byte](name string) part[T] {
 		})
 }
 
-// earliestFirst is a time in milliseconds.
+// earliestFirst returns a part that is a time in milliseconds.
 func earliestFirst(name string) part[time.Time] {
 	return fixed(name+":8", 8,
 		func(key []byte, at time.Time) []byte {
@@ -120,7 +120,7 @@ func earliestFirst(name string) part[time.Time] {
 		func(b []byte) time.Time { return TimeOf(int64(binary.BigEndian.Uint64(b))) })
 }
 
-// newestFirst is a time in milliseconds that counts downwards.
+// newestFirst returns a part that is a time in milliseconds, in descending order.
 func newestFirst(name string) part[time.Time] {
 	return fixed("-"+name+":8", 8,
 		func(key []byte, at time.Time) []byte {
@@ -129,16 +129,16 @@ func newestFirst(name string) part[time.Time] {
 		func(b []byte) time.Time { return TimeOf(int64(^binary.BigEndian.Uint64(b))) })
 }
 
-// id is a client's id with Sep behind it.
+// id returns a part that is a client's id, followed by Sep.
 func id(name string) part[string] { return ended(name, ident.ValidID) }
 
-// fullName is a client's id with its namespace, and Sep behind it.
+// fullName returns a part that is a client's id with its namespace, followed by Sep.
 func fullName(name string) part[string] { return ended(name, ident.ValidFullName) }
 
-// term is a term of an index with Sep behind it.
+// term returns a part that is a term of an index, followed by Sep.
 func term(name string) part[string] { return ended(name, nil) }
 
-// ended is a text with Sep behind it, which valid judges where it is not nil.
+// ended returns a part that is a text followed by Sep. valid, if not nil, checks it.
 func ended(name string, valid func(string) bool) part[string] {
 	return part[string]{
 		keyPart{name: name, size: func(key []byte) int {
@@ -153,16 +153,16 @@ func ended(name string, valid func(string) bool) part[string] {
 		func(b []byte) string { return string(b[:len(b)-1]) }}
 }
 
-// lastID is a client's id that ends the key.
+// lastID returns a part that is a client's id at the end of the key.
 func lastID(name string) part[string] { return ending(name, ident.ValidID) }
 
-// lastFullName is a client's id with its namespace. It ends the key.
+// lastFullName returns a part that is a client's id with its namespace, at the end of the key.
 func lastFullName(name string) part[string] { return ending(name, ident.ValidFullName) }
 
-// anything is any text but the empty one. It ends the key.
+// anything returns a part that is any non-empty text at the end of the key.
 func anything(name string) part[string] { return ending(name, nil) }
 
-// ending is a text that ends the key, which valid judges where it is not nil.
+// ending returns a part that is a text at the end of the key. valid, if not nil, checks it.
 func ending(name string, valid func(string) bool) part[string] {
 	return part[string]{
 		keyPart{name: name, size: func(key []byte) int {
@@ -176,7 +176,7 @@ func ending(name string, valid func(string) bool) part[string] {
 		func(b []byte) string { return string(b) }}
 }
 
-// lastKey is another record's key, which ends the key and is never empty.
+// lastKey returns a part that is another record's key, at the end of the key and never empty.
 func lastKey(name string) part[[]byte] {
 	return part[[]byte]{
 		keyPart{name: name, size: func(key []byte) int { return max(len(key), 1) }},

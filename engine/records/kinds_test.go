@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// value makes a value of a part's type. Texts have only letters that every text may have.
+// value returns a random value of a part's type. Texts contain only letters that are valid in every text.
 func value(of reflect.Type, r *rand.Rand) any {
 	switch reflect.Zero(of).Interface().(type) {
 	case string:
@@ -37,7 +37,7 @@ func value(of reflect.Type, r *rand.Rand) any {
 	return v.Interface()
 }
 
-// sample makes a key of a kind from parts that it makes up.
+// sample returns a key of a kind with random parts.
 func sample(k Kind, r *rand.Rand) (key []byte, parts []any) {
 	method := reflect.ValueOf(k).MethodByName("Key")
 	var in []reflect.Value
@@ -48,7 +48,7 @@ func sample(k Kind, r *rand.Rand) (key []byte, parts []any) {
 	return method.Call(in)[0].Bytes(), parts
 }
 
-// TestKinds makes keys of every kind: each is split into what it was made of, and is of that kind only.
+// TestKinds makes keys of every kind: each is split into its parts, and is of that kind only.
 func TestKinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	names := map[string]bool{}
@@ -93,7 +93,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestKindUnder holds Under, Under2 and so on against the keys of a kind: they cover those that begin with these parts.
+// TestKindUnder checks that Under, Under2 and so on cover the keys that begin with these parts.
 func TestKindUnder(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for _, k := range Kinds {
@@ -122,7 +122,7 @@ func TestKindUnder(t *testing.T) {
 	}
 }
 
-// TestKeyOrder holds the order of keys against what reading relies on.
+// TestKeyOrder checks the order of keys on which readers rely.
 func TestKeyOrder(t *testing.T) {
 	early, late := time.UnixMilli(1_000).UTC(), time.UnixMilli(2_000).UTC()
 	p, s := ident.Incarnation{1}, ident.Incarnation{2}
@@ -148,7 +148,7 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
-// TestKindAllocations counts what the keys of every turn and window cost.
+// TestKindAllocations counts the allocations for the keys of every turn and window.
 func TestKindAllocations(t *testing.T) {
 	p, session := ident.Incarnation{1}, "a-session-with-a-name-that-is-longer-than-32-bytes"
 	key, length := Session.Key(p, session), lengths()
@@ -169,7 +169,7 @@ func TestKindAllocations(t *testing.T) {
 	}
 }
 
-// TestLengths holds what the store is told of keys against their kinds.
+// TestLengths checks that the store gets the lengths of the kinds.
 func TestLengths(t *testing.T) {
 	r, length, long := rand.New(rand.NewPCG(3, 3)), lengths(), 0
 	for _, k := range Kinds {

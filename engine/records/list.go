@@ -13,25 +13,26 @@ import (
 
 // Page asks for one page of a listing.
 type Page struct {
-	Limit  int    // how many things at most, from 1 to 1000; 0 is 50
-	Cursor string // the NextCursor of the page before; empty for the first page
+	Limit  int    // the maximum number of items, from 1 to 1000; 0 means 50
+	Cursor string // the NextCursor of the previous page; empty for the first page
 }
 
 const (
 	defaultPage = 50
 	maxPage     = 1000
-	maxCursor   = 1024 // bytes; the longest key that a list goes on behind is shorter
+	maxCursor   = 1024 // bytes; longer than the longest key in a list
 )
 
-// A cursor is its version, a digest of the list that it belongs to, and the place behind which the next page begins, so
-// that a cursor of another list, or one that nobody gave, is refused.
+// A cursor consists of its version, a digest of its list, and the place after which the next page begins, so that a
+// cursor of another list, or a made-up one, is refused.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 // bytes before the place
 )
 
-// Decode gives a page's bounds. List names the list that is paged through; after is nil for its first page. Decode
-// answers out_of_range for a limit, and invalid_cursor for a cursor that no page of the list gave.
+// Decode returns the limit and the starting point of a page. list identifies the list; after is nil for the first
+// page. It fails with out_of_range for a wrong limit, and with invalid_cursor for a cursor that is not from a page of
+// the list.
 func (p Page) Decode(list ...[]byte) (limit int, after []byte, err error) {
 	if limit = p.Limit; limit == 0 {
 		limit = defaultPage
@@ -49,19 +50,19 @@ func (p Page) Decode(list ...[]byte) (limit int, after []byte, err error) {
 	return limit, raw[cursorHead:], nil
 }
 
-// ErrCursor is the error for a cursor that no page of a list gave.
+// ErrCursor returns the error for a cursor that is not from a page of the list.
 func ErrCursor() error {
 	return fault.InvalidField("cursor", "invalid_cursor",
 		"must be the next_cursor of an earlier page of the same list, with the same filters and order")
 }
 
-// Cursor is the cursor of the page that begins behind a place, which must not be empty, of a list.
+// Cursor returns the cursor of the page that begins after a place in a list. The place must not be empty.
 func Cursor(place []byte, list ...[]byte) *string {
 	s := base64.RawURLEncoding.EncodeToString(append(headOf(list), place...))
 	return &s
 }
 
-// headOf is how the cursors of a list begin.
+// headOf returns the first bytes of the cursors of a list.
 func headOf(list [][]byte) []byte {
 	h := sha256.New()
 	for _, part := range list {
@@ -78,9 +79,9 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"` // null on the last page
 }
 
-// ListPage lists a page of the records of a range, in the order of their keys. show makes of a record what is listed,
-// or says that it is left out; what is left out does not count. A cursor is the last key of a page without the range's
-// beginning. It answers out_of_range and invalid_cursor as Page.Decode does.
+// ListPage lists a page of the records of a range, in key order. show converts a record to an item, or omits it;
+// omitted records do not count. A cursor is the last key of a page without the range's prefix. It fails with
+// out_of_range and invalid_cursor as Page.Decode does.
 func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Range, page Page,
 	show func(key []byte, value *T) (S, bool)) (List[S], error) {
 	out := List[S]{Data: []S{}}

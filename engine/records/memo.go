@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// MemoSize bounds what one memo remembers, in decoded records.
+// MemoSize is the maximum number of decoded records in one memo.
 const MemoSize = 4096
 
-// Memo spares decoding a record that is read for every request. It remembers values by the exact bytes that they came
-// from, so that it never answers an old one. Callers must not change what they get. The zero value is ready.
+// Memo caches the decoded form of records that are read for every request. It caches values by the exact bytes of the
+// record, so it never returns an outdated one. Callers must not change the values. The zero value is ready to use.
 type Memo[T any] struct {
 	mu   sync.RWMutex
 	last map[string]memoEntry[T]
@@ -22,8 +22,8 @@ type memoEntry[T any] struct {
 	value *T
 }
 
-// Decode gives the value of a record's JSON. name says under what an earlier value is remembered: one that tells the
-// record apart from others of the memo.
+// Decode returns the value of a record's JSON. name is the cache key: it must distinguish the record from others in
+// the memo.
 func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
 	m.mu.RLock()
 	prior, ok := m.last[name]
@@ -39,7 +39,8 @@ func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
 	return value, nil
 }
 
-// Note remembers what Decode would give for a record's JSON, for who has just written it. Neither may change any more.
+// Note caches the value that Decode would return for a record's JSON, for callers that have just written it. Neither
+// may change afterwards.
 func (m *Memo[T]) Note(name string, raw []byte, value *T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +50,7 @@ func (m *Memo[T]) Note(name string, raw []byte, value *T) {
 	m.last[name] = memoEntry[T]{raw, value}
 }
 
-// Get reads one record as the function Get does. name is as in Decode.
+// Get reads one record like the function Get. name is as in Decode.
 func (m *Memo[T]) Get(ctx context.Context, db *DB, tenant, name string, key []byte) (*T, error) {
 	it, err := db.ReadItem(ctx, tenant, key)
 	if err != nil || it.Value == nil {
@@ -61,7 +62,7 @@ func (m *Memo[T]) Get(ctx context.Context, db *DB, tenant, name string, key []by
 	return m.Decode(name, it.Value)
 }
 
-// Peek gives the latest value under a name, or nil. The store may hold another one by now, so that it is good for a
+// Peek returns the latest value under a name, or nil. The store may hold another one by now, so use it only as a
 // guess that is checked later.
 func (m *Memo[T]) Peek(name string) *T {
 	m.mu.RLock()

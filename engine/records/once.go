@@ -14,13 +14,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// OnceLife is how long an idempotent answer is kept.
+// OnceLife is how long the answer to an idempotent request is kept.
 const OnceLife = 24 * time.Hour
 
-// Secret marks an answer that may not be stored in clear, because it shows a key.
+// Secret marks an answer that must not be stored in plain text, because it contains a key.
 type Secret interface{ HoldsSecret() }
 
-// onceKey is the key of the stored answer to a request; nil where the request is not idempotent.
+// onceKey returns the key of the stored answer to a request, or nil if the request is not idempotent.
 func onceKey(o ident.Once, c ident.Caller) []byte {
 	if o.Key == "" {
 		return nil
@@ -33,9 +33,9 @@ func onceKey(o ident.Once, c ident.Caller) []byte {
 	return Once.Key([16]byte(h[:16]))
 }
 
-// GivenBefore looks up the answer that the same request got before. Update does so by itself; this is for requests that
-// take long before they come to Update. It answers idempotency_key_reused where the key was used with another request,
-// and idempotency_sealed where only the API key of the first request may see the answer.
+// GivenBefore looks up the earlier answer to the same request. Update does so itself; GivenBefore is for requests
+// that do long work before they call Update. It fails with idempotency_key_reused if the key was used with another
+// request, and with idempotency_sealed if only the API key of the first request may see the answer.
 func GivenBefore[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once) (out T, found bool, err error) {
 	if once.Key == "" {
 		return out, false, nil
@@ -43,7 +43,7 @@ func GivenBefore[T any](ctx context.Context, db *DB, c ident.Caller, once ident.
 	return given[T](ctx, db, c.Tenant, onceKey(once, c), once)
 }
 
-// OnceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.
+// OnceRecord is a stored answer. Answer is JSON, encrypted if it contains a secret.
 type OnceRecord struct {
 	Body   []byte `json:"body"`
 	Answer []byte `json:"answer"`
@@ -57,7 +57,7 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once i
 	if rec == nil || err != nil {
 		return out, false, err
 	}
-	if err := store.Confirm(ctx, db.Store); err != nil { // the first request may have been told that nobody knows
+	if err := store.Confirm(ctx, db.Store); err != nil { // the first request may have failed with outcome_unknown
 		return out, true, err
 	}
 	if !hmac.Equal(rec.Body, once.Body[:]) {
@@ -78,7 +78,7 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once i
 	return out, true, json.Unmarshal(rec.Answer, &out)
 }
 
-// sealOnce makes the record of an answer.
+// sealOnce returns the record of an answer.
 func (db *DB) sealOnce(once ident.Once, out any) ([]byte, error) {
 	answer, err := json.Marshal(out)
 	if err != nil {
@@ -97,7 +97,8 @@ func (db *DB) sealOnce(once ident.Once, out any) ([]byte, error) {
 	return json.Marshal(rec)
 }
 
-// onceCipher encrypts stored secrets. Its key is made of the caller's token, of which the store has a hash only.
+// onceCipher returns the cipher for stored secrets. Its key is derived from the caller's token, of which the store
+// only has a hash.
 func onceCipher(once ident.Once) (cipher.AEAD, error) {
 	mac := hmac.New(sha256.New, []byte(once.Seal))
 	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// ErrDamaged is answered where a record fails its checksum, and nothing can be done without it.
+// ErrDamaged is returned if a record fails its checksum and the operation needs it.
 var ErrDamaged = errors.New("a stored record failed its checksum")
 
-// MaxOfOneRead bounds how many records one round trip fetches by their keys.
+// MaxOfOneRead is the maximum number of records that one round trip fetches by their keys.
 const MaxOfOneRead = 512
 
-// Get reads one record and decodes its JSON. It answers nil where there is no such record, and ErrDamaged where its
-// checksum does not fit.
+// Get reads one record and decodes its JSON. It returns nil if there is no such record, and ErrDamaged if its
+// checksum does not match.
 func Get[T any](ctx context.Context, db *DB, tenant string, key []byte) (*T, error) {
 	it, err := db.ReadItem(ctx, tenant, key)
 	if err != nil {
@@ -26,8 +26,8 @@ func Get[T any](ctx context.Context, db *DB, tenant string, key []byte) (*T, err
 	return decoded[T](tenant, it)
 }
 
-// GetTx is Get inside a change: the record as the change leaves it. That nobody else changes it meanwhile is a
-// precondition of the commit, also where there is no record.
+// GetTx is Get inside a change: it returns the record as the change leaves it. The commit then requires that nobody
+// else has changed the record, or created it if there was none.
 func GetTx[T any](t *Tx, key []byte) (*T, error) {
 	got, err := t.Get(key)
 	if err != nil {
@@ -36,7 +36,7 @@ func GetTx[T any](t *Tx, key []byte) (*T, error) {
 	return decoded[T](t.Tenant, got[0])
 }
 
-// ReadItem reads one record as it is stored: damaged, or with a nil Value where there is none.
+// ReadItem reads one record as it is stored. The item may be damaged; its Value is nil if there is no record.
 func (db *DB) ReadItem(ctx context.Context, tenant string, key []byte) (store.Item, error) {
 	r, err := db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
 	if err != nil {
@@ -51,8 +51,8 @@ type Record[T any] struct {
 	Value *T
 }
 
-// Each reads a range as Scan does and decodes the JSON of each record. A record that is damaged or does not decode
-// comes with an error and without a Value; a loop that goes on gets the next one.
+// Each reads a range like Scan and decodes the JSON of each record. If a record is damaged or does not decode, Each
+// yields an error and no Value; the loop may continue with the next one.
 func Each[T any](ctx context.Context, db *DB, tenant string, rng store.Range) iter.Seq2[Record[T], error] {
 	return func(yield func(Record[T], error) bool) {
 		for it, err := range db.Scan(ctx, tenant, rng) {
@@ -67,12 +67,12 @@ func Each[T any](ctx context.Context, db *DB, tenant string, rng store.Range) it
 	}
 }
 
-// scanPiece is how many records one round trip of Scan takes where the range does not say.
+// scanPiece is the default number of records in one round trip of Scan.
 const scanPiece = 256
 
-// Scan reads all records of a range, however many there are, as they are stored. rng.Limit does not end it: it is how
-// many records each round trip takes, 256 where it is 0. The records of one round trip are of one state of the store,
-// later ones of later states. An error of the store comes last.
+// Scan reads all records of a range as they are stored, however many there are. rng.Limit does not limit the total;
+// it is the number of records per round trip, 256 if it is 0. The records of one round trip come from one state of
+// the store, later ones from later states. An error of the store comes last.
 func (db *DB) Scan(ctx context.Context, tenant string, rng store.Range) iter.Seq2[store.Item, error] {
 	if rng.Limit == 0 {
 		rng.Limit = scanPiece
@@ -103,7 +103,7 @@ func (db *DB) Scan(ctx context.Context, tenant string, rng store.Range) iter.Seq
 	}
 }
 
-// FirstKey finds the first key of a range; nil where the range is empty.
+// FirstKey returns the first key of a range, or nil if the range is empty.
 func (db *DB) FirstKey(ctx context.Context, tenant string, rng store.Range) (*store.Item, error) {
 	rng.Limit, rng.KeysOnly = 1, true
 	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -113,10 +113,10 @@ func (db *DB) FirstKey(ctx context.Context, tenant string, rng store.Range) (*st
 	return &r.Ranges[0][0], nil
 }
 
-// after is the first key behind a key.
+// after returns the first key after key.
 func after(key []byte) []byte { return append(key[:len(key):len(key)], 0) }
 
-// decoded gives what a record's JSON says, or nil where there is no record.
+// decoded returns the decoded JSON of a record, or nil if there is no record.
 func decoded[T any](tenant string, it store.Item) (*T, error) {
 	if it.Damaged {
 		return nil, damaged(tenant, it.Key)
@@ -131,7 +131,7 @@ func decoded[T any](tenant string, it store.Item) (*T, error) {
 	return value, nil
 }
 
-// damaged is ErrDamaged with the kind of the record.
+// damaged returns ErrDamaged with the kind of the record.
 func damaged(tenant string, key []byte) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, nameOf(tenant, key))
 }

@@ -16,7 +16,7 @@ import (
 
 type note struct{ N int }
 
-// newRecords makes an engine that has only its records, with n notes under the keys of a project's sessions.
+// newRecords returns a DB with n notes under the keys of a project's sessions.
 func newRecords(t *testing.T, n int) (*DB, store.Store) {
 	t.Helper()
 	raw := memstore.New()
@@ -36,7 +36,7 @@ var notes = ident.Incarnation{7}
 
 func noteKey(i int) []byte { return Session.Key(notes, fmt.Sprintf("s-%04d", i)) }
 
-// damage leaves a record that fails its checksum.
+// damage makes a record fail its checksum.
 func damage(t *testing.T, raw store.Store, key []byte) {
 	t.Helper()
 	put(t, raw, key, "rubbish")
@@ -77,7 +77,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestEach reads ranges in pieces of every size, forwards and backwards, with damaged records among them.
+// TestEach reads ranges in pieces of every size, forwards and backwards, with some damaged records.
 func TestEach(t *testing.T) {
 	const n = 10
 	db, raw := newRecords(t, n)
@@ -109,7 +109,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestScanSeesChanges deletes and adds records while a scan is under way.
+// TestScanSeesChanges deletes and adds records during a scan.
 func TestScanSeesChanges(t *testing.T) {
 	db, _ := newRecords(t, 6)
 	rng := Session.Under(notes)
@@ -141,7 +141,7 @@ func TestScanSeesChanges(t *testing.T) {
 	}
 }
 
-// TestListPage pages through records of which every third is not shown.
+// TestListPage pages through records of which every third is omitted.
 func TestListPage(t *testing.T) {
 	const n = 20
 	db, raw := newRecords(t, n)
@@ -197,7 +197,7 @@ func TestListPage(t *testing.T) {
 	}
 }
 
-// TestUpdateRuns counts how often an update runs: again where another writer came between.
+// TestUpdateRuns counts how often an update runs: again if another writer was faster.
 func TestUpdateRuns(t *testing.T) {
 	db, raw := newRecords(t, 2)
 	add := func(between func()) (note, error) {

@@ -7,16 +7,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// SweepChunk is how many records one step of background work removes at most.
+// SweepChunk is the maximum number of records that one step of background work removes.
 const SweepChunk = 1000
 
-// DeleteRange removes up to SweepChunk records of a range and tells whether it removed any.
+// DeleteRange removes up to SweepChunk records of a range and reports whether it removed any.
 func (db *DB) DeleteRange(ctx context.Context, tenant string, rng store.Range) (more bool, err error) {
 	n, err := db.DeleteSome(ctx, tenant, rng)
 	return n > 0, err
 }
 
-// DeleteSome removes up to SweepChunk records of a range and says how many.
+// DeleteSome removes up to SweepChunk records of a range and returns their number.
 func (db *DB) DeleteSome(ctx context.Context, tenant string, rng store.Range) (n int, err error) {
 	rng.Limit, rng.KeysOnly = SweepChunk, true
 	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -31,7 +31,7 @@ func (db *DB) DeleteSome(ctx context.Context, tenant string, rng store.Range) (n
 	return len(b.Delete), db.Commit(ctx, tenant, b)
 }
 
-// removals tells which sorts of keys were removed since the store's files were last compacted.
+// removals tells which classes of keys were removed since the store's files were last compacted.
 type removals struct{ Main, Loose atomic.Bool }
 
 func (r *removals) of(loose bool) *atomic.Bool {
@@ -41,8 +41,8 @@ func (r *removals) of(loose bool) *atomic.Bool {
 	return &r.Main
 }
 
-// CompactStore has the store rewrite its files without what was removed, where it can do that and anything was. It is a
-// piece of the daily job, see jobs.Daily, and does everything in one piece.
+// CompactStore lets the store rewrite its files without removed data, if it supports that and anything was removed.
+// It is a step of the daily job, see jobs.Daily, and does all its work in one call.
 func (db *DB) CompactStore(ctx context.Context, _ string, _ []byte) (int, []byte, error) {
 	s, ok := db.Store.(interface {
 		Compact(ctx context.Context, loose bool) error

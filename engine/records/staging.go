@@ -13,25 +13,25 @@ import (
 // stagingLife is how long something may be staged before it is swept.
 const stagingLife = time.Hour
 
-// A commit of what is staged is sent once it holds this many records or bytes.
+// A commit of staged data is sent once it holds this many records or bytes.
 const (
 	stagedWrites = 1000
 	StagedBytes  = 1 << 20
 )
 
-// Staging writes something that may be too large for one commit where nobody sees it: under an incarnation that no
-// record names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit
-// and writes what is still waiting. So what fits into one commit takes one. Where more than one is needed, the first
-// also holds a job that has everything swept when its time is over, because the process may die meanwhile.
+// Staging writes data that may be too large for one commit where nobody sees it: under an incarnation that no record
+// names yet. A last commit that names the incarnation makes all of it visible at once. Reveal is part of that commit
+// and writes what is still pending, so data that fits into one commit takes only one. If more are needed, the first
+// also writes a job that sweeps everything after stagingLife, in case the process dies.
 type Staging struct {
-	W     *Tx // It collects what the next commit writes.
+	W     *Tx // collects the writes of the next commit
 	live  ident.Incarnation
 	job   []byte     // the key of the job; nil: nothing is committed yet
-	sweep store.Pair // the job that removes what was written
+	sweep store.Pair // the job that removes the staged data
 }
 
-// Stage begins to write. sweep is the job that removes all that will be written; its key ends with the incarnation. It
-// answers not_found where the caller's tenant is gone.
+// Stage starts a Staging. sweep is the job that removes all that will be written; its key ends with the incarnation.
+// It fails with not_found if the caller's tenant is gone.
 func (db *DB) Stage(ctx context.Context, c ident.Caller, sweep store.Pair) (*Staging, error) {
 	t := db.Begin(ctx, c.Tenant)
 	if err := t.expectLive(c); err != nil {
@@ -42,13 +42,13 @@ func (db *DB) Stage(ctx context.Context, c ident.Caller, sweep store.Pair) (*Sta
 	return s, nil
 }
 
-// clear begins the next commit.
+// clear starts the next commit.
 func (s *Staging) clear() {
 	s.W = &Tx{Ctx: s.W.Ctx, DB: s.W.DB, Tenant: s.W.Tenant, Live: s.live, Now: s.W.Now}
 }
 
-// Add runs do, which writes more to w. Small pieces share a commit, so that they need not wait for the disk one by one.
-// It answers import_interrupted as Flush does.
+// Add calls do, which writes to w. Small pieces share a commit, so that they need not wait for the disk one by one.
+// It fails with import_interrupted as Flush does.
 func (s *Staging) Add(do func(w *Tx) error) error {
 	if err := do(s.W); err != nil {
 		return err
@@ -59,16 +59,16 @@ func (s *Staging) Add(do func(w *Tx) error) error {
 	return nil
 }
 
-// FillsCommit tells whether so many writes and bytes should be committed before more is added to them.
+// FillsCommit reports whether so many writes and bytes should be committed before more is added.
 func FillsCommit(writes, bytes int) bool { return writes >= stagedWrites || bytes >= StagedBytes }
 
-// Read reads what was committed so far, or anything else, without expecting it unchanged.
+// Read reads data, committed so far, without making it a precondition.
 func (s *Staging) Read(q store.Query) (store.Result, error) {
 	return s.W.DB.Store.Read(s.W.Ctx, s.W.Tenant, q)
 }
 
-// Flush commits what is waiting, in the first commit with the job. It answers import_interrupted where the tenant or the
-// job is gone. Where the job is gone, what was written before is being swept.
+// Flush commits the pending writes; the first commit also writes the job. It fails with import_interrupted if the
+// tenant or the job is gone. If the job is gone, the data written before is being swept.
 func (s *Staging) Flush() error {
 	if s.W.Writes() == 0 {
 		return nil
@@ -92,8 +92,8 @@ func (s *Staging) Flush() error {
 
 func (s *Staging) expectJob() store.Expect { return store.Expect{Key: s.job, Value: s.sweep.Value} }
 
-// Reveal adds what is waiting to t, the commit that names the incarnation, and takes the job away. It may be called
-// again for another t, where the commit is tried again.
+// Reveal adds the pending writes to t, the commit that names the incarnation, and removes the job. It may be called
+// again with another t if the commit is retried.
 func (s *Staging) Reveal(t *Tx) {
 	for _, p := range s.W.Batch.Put {
 		t.Put(p.Key, p.Value)
@@ -104,7 +104,7 @@ func (s *Staging) Reveal(t *Tx) {
 	}
 }
 
-// Abandon has what was written swept now. Where that fails, the job does it later.
+// Abandon starts to sweep the staged data now. If that fails, the job does it later.
 func (s *Staging) Abandon(ctx context.Context) {
 	s.clear()
 	if s.job == nil {
@@ -118,7 +118,7 @@ func (s *Staging) Abandon(ctx context.Context) {
 	}
 }
 
-// SweepStaged turns the jobs of what was staged for too long into the jobs that sweep it.
+// SweepStaged replaces the jobs of data that was staged for too long by the jobs that sweep it.
 func (db *DB) SweepStaged(ctx context.Context, tenant string, due []store.Item) error {
 	var b store.Batch
 	for _, it := range due {
@@ -128,7 +128,7 @@ func (db *DB) SweepStaged(ctx context.Context, tenant string, due []store.Item) 
 	return db.Commit(ctx, tenant, b)
 }
 
-// DueStaged covers the jobs of what was staged for too long; limit bounds how many come.
+// DueStaged covers the jobs of data that was staged for too long; limit bounds their number.
 func DueStaged(now time.Time, limit int) store.Range {
 	return store.Range{From: []byte(stagedPrefix), To: stagedKey(now, nil), Limit: limit}
 }
@@ -138,11 +138,11 @@ const stagedPrefix = JobPrefix + "i"
 
 var stagedAt = earliestFirst("time")
 
-// stagedKey is the key of the job of something staged: until when it may be so, and the key of the job that sweeps it.
+// stagedKey returns the key of the job for staged data: its deadline, and the key of the job that sweeps it.
 // StagedSessionJob and StagedBoardJob describe such keys.
 func stagedKey(until time.Time, sweep []byte) []byte {
 	return append(stagedAt.append([]byte(stagedPrefix), until), sweep...)
 }
 
-// stagedSweep gives back the key of the job that sweeps what is staged.
+// stagedSweep returns the key of the job that sweeps the staged data.
 func stagedSweep(key []byte) []byte { return key[len(stagedKey(time.Time{}, nil)):] }

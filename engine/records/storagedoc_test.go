@@ -13,7 +13,7 @@ var write = flag.Bool("write", false, "write docs/STORAGE.md instead of comparin
 
 //go:generate go test -run TestStorageDocument -write
 
-// TestStorageDocument holds docs/STORAGE.md against the table of kinds.
+// TestStorageDocument compares docs/STORAGE.md with the table of kinds.
 func TestStorageDocument(t *testing.T) {
 	const path = "../../docs/STORAGE.md"
 	want := storageDocument()
@@ -27,7 +27,8 @@ func TestStorageDocument(t *testing.T) {
 	}
 }
 
-// storageHead begins docs/STORAGE.md. An apostrophe stands for a backtick, which Go cannot have in such a text.
+// storageHead is the beginning of docs/STORAGE.md. An apostrophe represents a backtick, which a Go raw string cannot
+// contain.
 const storageHead = `<!-- go generate ./engine/records writes this file from engine/records/kinds.go. -->
 # What is stored
 
@@ -54,7 +55,7 @@ is cut into pieces:
 Behind everything that is stored under a key stand 4 bytes of CRC-32C over tenant, key and value.
 `
 
-// storageDocument writes docs/STORAGE.md from the table of kinds.
+// storageDocument returns docs/STORAGE.md for the table of kinds.
 func storageDocument() string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(storageHead, "'", "`"))
@@ -74,7 +75,7 @@ func storageDocument() string {
 	return b.String()
 }
 
-// form writes the layout of the kind's keys.
+// form returns the layout of the kind's keys.
 func (k *kind) form() string {
 	form := k.prefix
 	if store.IsLoose([]byte(k.prefix)) {

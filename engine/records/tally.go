@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Amount is how many things there are, and the bytes they take.
+// Amount is a number of items and their size in bytes.
 type Amount struct {
 	Count int
 	Bytes int64
@@ -15,17 +15,17 @@ type Amount struct {
 // Add adds b to a.
 func (a *Amount) Add(b Amount) { a.Count, a.Bytes = a.Count+b.Count, a.Bytes+b.Bytes }
 
-// Subtract takes b from a.
+// Subtract subtracts b from a.
 func (a *Amount) Subtract(b Amount) { a.Add(Amount{-b.Count, -b.Bytes}) }
 
-// Tallies know about how much of something each tenant keeps, so that a quota can be held. Nothing of it is stored,
-// because a stored count would be one record that every write of a tenant has to change. Instead a tenant is counted
-// now and then, and what this process changes is added. Nil tallies hold no quota.
+// Tallies estimate how much each tenant stores, to enforce a quota. They are not stored, because a stored count would
+// be one record that every write of a tenant has to change. Instead a tenant is counted from time to time, and the
+// changes of this process are added. Nil tallies enforce no quota.
 type Tallies struct {
 	Count func(ctx context.Context, tenant string) (Amount, error)
 	Now   func() time.Time
-	// Life is how long a count is good, and Refuses how long it is good for refusing something. Refuses is shorter,
-	// because a count lacks what other processes store and what sweeps remove.
+	// Life is how long a count is valid, and Refuses how long it is valid for a refusal. Refuses is shorter, because
+	// a count misses what other processes store and what sweeps remove.
 	Life, Refuses time.Duration
 
 	mu      sync.Mutex
@@ -34,12 +34,12 @@ type Tallies struct {
 
 type tally struct {
 	mu      sync.Mutex
-	kept    Amount // pending included
+	kept    Amount // including pending
 	pending Amount // reserved, and not known to be committed
 	counted time.Time
 }
 
-// of gives the tally of a tenant.
+// of returns the tally of a tenant.
 func (u *Tallies) of(tenant string) *tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,7 +54,7 @@ func (u *Tallies) of(tenant string) *tally {
 	return t
 }
 
-// Add notes what was stored; a negative change was removed.
+// Add records that data was stored or, if change is negative, removed.
 func (u *Tallies) Add(tenant string, change Amount) {
 	if u == nil || change == (Amount{}) {
 		return
@@ -66,7 +66,7 @@ func (u *Tallies) Add(tenant string, change Amount) {
 	t.kept.Bytes = max(0, t.kept.Bytes)
 }
 
-// Forget has a tenant counted anew.
+// Forget makes the next check count the tenant again.
 func (u *Tallies) Forget(tenant string) {
 	if u == nil {
 		return
@@ -76,8 +76,8 @@ func (u *Tallies) Forget(tenant string) {
 	delete(u.tenants, tenant)
 }
 
-// Check asks refuse about what the tenant keeps, and answers its refusal. Two requests at the same moment may pass
-// together where there is room for one of them only; Reserve prevents that.
+// Check calls refuse with the amount that the tenant stores, and returns its error. Two concurrent requests may both
+// pass even if only one of them fits; Reserve prevents that.
 func (u *Tallies) Check(ctx context.Context, tenant string, refuse func(kept Amount) error) error {
 	t := u.of(tenant)
 	t.mu.Lock()
@@ -85,8 +85,8 @@ func (u *Tallies) Check(ctx context.Context, tenant string, refuse func(kept Amo
 	return u.checkLocked(ctx, tenant, t, refuse)
 }
 
-// checkLocked counts the tenant where its tally is too old, and before it refuses. What is pending may be in the store
-// already, and then it counts twice until the next count: too much is refused rather than too little.
+// checkLocked counts the tenant if its tally is too old, and before a refusal. Pending data may already be in the
+// store and then counts twice until the next count, so it refuses too much rather than too little.
 func (u *Tallies) checkLocked(ctx context.Context, tenant string, t *tally, refuse func(kept Amount) error,
 ) (full error) {
 	for _, life := range [...]time.Duration{u.Life, u.Refuses} {
@@ -105,8 +105,8 @@ func (u *Tallies) checkLocked(ctx context.Context, tenant string, t *tally, refu
 	return full
 }
 
-// Reservation is what one change adds to a tally. It is held from before the change's commit, so that changes at the
-// same time do not all fit into the same room. A nil one does nothing.
+// Reservation is the amount that one change adds to a tally. It is held from before the change's commit, so that
+// concurrent changes cannot use the same remaining quota. A nil Reservation does nothing.
 type Reservation struct {
 	use    *Tallies
 	tally  *tally
@@ -114,7 +114,7 @@ type Reservation struct {
 	taken  Amount
 }
 
-// Reserve begins a reservation, of nothing yet. It is nil where the tallies are.
+// Reserve starts an empty reservation. It returns nil if u is nil.
 func (u *Tallies) Reserve(tenant string) *Reservation {
 	if u == nil {
 		return nil
@@ -122,8 +122,8 @@ func (u *Tallies) Reserve(tenant string) *Reservation {
 	return &Reservation{use: u, tally: u.of(tenant), tenant: tenant}
 }
 
-// Hold asks refuse about what the tenant keeps, and reserves the change where it does not refuse, in place of what an
-// earlier Hold took.
+// Hold calls refuse with the amount that the tenant stores. If refuse returns nil, Hold reserves the change, in place
+// of what an earlier Hold reserved.
 func (r *Reservation) Hold(ctx context.Context, change Amount, refuse func(kept Amount) error) error {
 	if r == nil {
 		return nil
@@ -140,15 +140,15 @@ func (r *Reservation) Hold(ctx context.Context, change Amount, refuse func(kept 
 	return nil
 }
 
-// giveBack ends what is reserved. The tally must be locked.
+// giveBack removes the reservation from the tally, which must be locked.
 func (r *Reservation) giveBack() {
 	r.tally.kept.Subtract(r.taken)
 	r.tally.pending.Subtract(r.taken)
 	r.taken = Amount{}
 }
 
-// End ends the reservation, and adds it to the tally where the change was committed. An idempotent request that got its
-// earlier answer counts twice, until the next count.
+// End ends the reservation, and adds it to the tally if the change was committed. An idempotent request that got its
+// earlier answer counts twice until the next count.
 func (r *Reservation) End(committed bool) {
 	if r == nil {
 		return

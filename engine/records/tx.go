@@ -14,18 +14,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxAttempts bounds the retries of one optimistic update. Only other writers' successes cause a retry, so reaching
-// it means the record is very contended, not that nothing moves.
+// maxAttempts limits the retries of one optimistic update. Only successes of other writers cause a retry, so reaching
+// the limit means that the record is very contended, not that the system is stuck.
 const maxAttempts = 64
 
-// After quickRetries conflicts an update waits before each further attempt: a random time, the bound of which doubles
-// up to maxPause. Writers in one process queue where they know that they would meet; this is for those in several.
+// After quickRetries conflicts, an update waits before each further attempt: a random time whose upper bound doubles
+// up to maxPause. Writers in one process queue if they know that they would conflict; this is for writers in several
+// processes.
 const (
 	quickRetries = 4
 	maxPause     = 64 * time.Millisecond
 )
 
-// pause waits before an attempt, or for ctx to end, whose error it then answers.
+// pause waits before an attempt. It returns the error of ctx if ctx ends first.
 func pause(ctx context.Context, attempt int) error {
 	if attempt < quickRetries {
 		return nil
@@ -40,27 +41,27 @@ func pause(ctx context.Context, attempt int) error {
 }
 
 // Tx collects one atomic change in a tenant's space. Its reads see its own writes, and what it has read must be
-// unchanged when it is committed. Update makes one and commits it.
+// unchanged when it is committed. Update creates and commits it.
 type Tx struct {
 	Ctx    context.Context
 	DB     *DB
 	Tenant string
 	Live   ident.Incarnation // of the tenant; zero in the system space
-	Now    time.Time         // one time for all that is written
+	Now    time.Time         // the same time for all that is written
 	Batch  store.Batch
-	Tried  int    // how often the change lost to another writer before
-	Done   func() // called once it is committed; nil: nothing is
+	Tried  int    // how often another writer was faster
+	Done   func() // called after the commit; may be nil
 	keys   txKeys
 }
 
-// Begin makes a Tx for reading, or for work that builds a batch and commits it itself. It does not expect that the
-// tenant lives.
+// Begin returns a Tx for reading, or for work that builds a batch and commits it itself. It does not check that the
+// tenant exists.
 func (db *DB) Begin(ctx context.Context, tenant string) *Tx {
 	return &Tx{Ctx: ctx, DB: db, Tenant: tenant, Now: db.Now()}
 }
 
-// expectLive makes it a precondition that the tenant is the one that the caller's key was made in. Nothing is written
-// into a tenant that was deleted, or into another one of the same name. It answers not_found.
+// expectLive makes it a precondition that the tenant is the one in which the caller's key was made. Nothing is
+// written into a deleted tenant, or into a new one of the same name. It fails with not_found.
 func (t *Tx) expectLive(c ident.Caller) error {
 	if t.Tenant == SystemTenant {
 		return nil
@@ -79,8 +80,8 @@ func (t *Tx) expectLive(c ident.Caller) error {
 	return nil
 }
 
-// Get reads records as the change leaves them. What the store holds is a precondition of the commit, also where the
-// change writes the key. It answers ErrDamaged where one of them is damaged.
+// Get reads records as the change leaves them. The stored records become preconditions of the commit, even if the
+// change writes their keys. It fails with ErrDamaged if one of them is damaged.
 func (t *Tx) Get(keys ...[]byte) ([]store.Item, error) {
 	out, err := t.Look(keys...)
 	if i := slices.IndexFunc(out, func(it store.Item) bool { return it.Damaged }); i >= 0 {
@@ -89,8 +90,8 @@ func (t *Tx) Get(keys ...[]byte) ([]store.Item, error) {
 	return out, err
 }
 
-// Look is Get for records that can be made again. A damaged one comes as such and is no precondition, because nobody
-// knows its bytes. Keys that the Tx has read before are not read again.
+// Look is Get for records that can be rebuilt. It returns a damaged record as such. That record is not a
+// precondition, because its bytes are unknown. Keys that the Tx has read before are not read again.
 func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	var ask [][]byte
 	for _, key := range keys {
@@ -119,7 +120,7 @@ func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	return out, nil
 }
 
-// Left gives a record, which was read in another way, as the change leaves it.
+// Left returns a record, which was read in another way, as the change leaves it.
 func (t *Tx) Left(it store.Item) store.Item {
 	switch k := t.keys.find(it.Key); {
 	case k == nil:
@@ -131,21 +132,21 @@ func (t *Tx) Left(it store.Item) store.Item {
 	return it
 }
 
-// Put writes a record. The last write of a key in a change is the one that counts.
+// Put writes a record. If a change writes a key several times, the last write counts.
 func (t *Tx) Put(key, value []byte) {
 	k := t.unwritten(key)
 	t.Batch.Put = append(t.Batch.Put, store.Pair{Key: key, Value: value})
 	k.put = int32(len(t.Batch.Put))
 }
 
-// Delete removes a record, or does nothing where there is none.
+// Delete removes a record. It does nothing if there is none.
 func (t *Tx) Delete(key []byte) {
 	k := t.unwritten(key)
 	t.Batch.Delete = append(t.Batch.Delete, key)
 	k.deleted = int32(len(t.Batch.Delete))
 }
 
-// unwritten takes an earlier write of the key out of the batch; the last write of the list takes its place.
+// unwritten removes an earlier write of the key from the batch; the last write of the list takes its index.
 func (t *Tx) unwritten(key []byte) *txKey {
 	k := t.keys.of(key)
 	n := len(t.Batch.Put)
@@ -175,10 +176,10 @@ func (t *Tx) PutJSON(key []byte, v any) error {
 	return err
 }
 
-// Writes is how many records the change writes or deletes.
+// Writes returns the number of records that the change writes or deletes.
 func (t *Tx) Writes() int { return len(t.Batch.Put) + len(t.Batch.Delete) }
 
-// Bytes is the size of all keys and values that the change writes.
+// Bytes returns the size of all keys and values that the change writes.
 func (t *Tx) Bytes() (n int) {
 	for _, p := range t.Batch.Put {
 		n += len(p.Key) + len(p.Value)
@@ -186,17 +187,18 @@ func (t *Tx) Bytes() (n int) {
 	return n
 }
 
-// ErrUnknownKey refuses an API key that is unknown, has expired or was deleted.
+// ErrUnknownKey returns the error for an API key that is unknown, has expired or was deleted.
 func ErrUnknownKey() error {
 	return fault.Errorf(fault.Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
 }
 
-// Update runs fn, commits what fn collected, and answers what fn answered. Where another writer changed what fn had
-// read, it begins again: fn may run often and must have no effect outside the Tx. Without writes nothing is committed.
+// Update calls fn, commits what fn collected, and returns fn's result. If another writer changed what fn had read, it
+// calls fn again, so fn may run often and must have no effect outside the Tx. Without writes nothing is committed.
 //
-// With once, the answer is stored in the same commit, and the same request gets it again instead of another run; it
-// answers idempotency_key_reused and idempotency_sealed as GivenBefore does. It answers unknown_key where the caller's
-// tenant was deleted, contended where other writers kept winning, and what Worded makes of a refusal of the store.
+// With once, the result is stored in the same commit, and a repeated request gets it without running fn; Update then
+// fails with idempotency_key_reused and idempotency_sealed as GivenBefore does. It fails with unknown_key if the
+// caller's tenant was deleted, with contended if other writers were always faster, and with the errors of Worded if
+// the store refuses.
 func Update[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once, fn func(*Tx) (T, error)) (T, error) {
 	var zero T
 	record := onceKey(once, c)
@@ -206,7 +208,7 @@ func Update[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once,
 		}
 		t := db.Begin(ctx, c.Tenant)
 		t.Tried = attempt
-		if record != nil { // first, so that its conflict is index 0
+		if record != nil { // first, so that its conflict has index 0
 			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: record})
 		}
 		if err := t.expectLive(c); err != nil {
@@ -214,7 +216,7 @@ func Update[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once,
 		}
 		out, err := fn(t)
 		if err != nil {
-			// The first answer wins over an error that a second run meets because the first succeeded.
+			// The first answer takes precedence over an error that a second run gets because the first succeeded.
 			if record != nil {
 				if prior, found, perr := given[T](ctx, db, c.Tenant, record, once); perr != nil || found {
 					return prior, perr
@@ -242,7 +244,7 @@ func Update[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once,
 			return out, err
 		}
 		if bytes.Equal(t.Batch.Expect[conflict.Index].Key, Live.Key()) {
-			return zero, ErrUnknownKey() // the tenant was deleted meanwhile, and the key with it
+			return zero, ErrUnknownKey() // the tenant and its keys were deleted meanwhile
 		}
 		if record != nil && conflict.Index == 0 {
 			if prior, found, err := given[T](ctx, db, c.Tenant, record, once); found || err != nil {

@@ -2,22 +2,22 @@ package records
 
 import "bytes"
 
-// txKey is what a Tx knows of a key.
+// txKey is what a Tx knows about a key.
 type txKey struct {
 	key []byte
-	// was is what the store held, where the key was read; nil: nothing. The precondition is in the batch, unless the
-	// record is damaged.
+	// was is the stored value if the key was read; nil: none. The precondition is in the batch, unless the record is
+	// damaged.
 	was           []byte
 	read, damaged bool
-	// The key's write stands in Batch.Put at put-1, or in Batch.Delete at deleted-1. 0 means that there is none.
+	// The key's write is Batch.Put[put-1] or Batch.Delete[deleted-1]. 0 means that there is none.
 	put, deleted int32
 }
 
-// txKeys are the keys that a Tx has read or writes. A usual change has about ten, which are found quicker one by one
-// than by their hash. Those of a long one are found by a map.
+// txKeys are the keys that a Tx has read or written. A typical change has about ten, for which a linear search is
+// faster than hashing. Long changes use a map.
 type txKeys struct {
 	list []txKey
-	at   map[string]int // by key: its place in the list; nil while there are few
+	at   map[string]int // the key's index in the list; nil while the list is short
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	fewTxKeys   = 24
 )
 
-// find gives what is known of a key; nil: nothing. It is good until the next call of of.
+// find returns what is known about a key, or nil. The result is valid until the next call of of.
 func (k *txKeys) find(key []byte) *txKey {
 	if k.at != nil {
 		if i, ok := k.at[string(key)]; ok {
@@ -41,7 +41,7 @@ func (k *txKeys) find(key []byte) *txKey {
 	return nil
 }
 
-// of is find for a key that is to be known from now on.
+// of is like find, but adds the key if it is unknown.
 func (k *txKeys) of(key []byte) *txKey {
 	if known := k.find(key); known != nil {
 		return known

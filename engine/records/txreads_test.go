@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// Whatever a transaction puts, deletes and reads in any order: its reads answer what the commit then leaves, and its
+// In any order of puts, deletes and reads, the reads of a transaction return what its commit leaves, and its
 // preconditions are what the store held.
 func TestTxReadsItsWrites(t *testing.T) {
 	for seed := range uint64(50) {
@@ -63,7 +63,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 	}
 }
 
-// What was read is a precondition also where the same transaction writes it: whoever else wrote the key wins.
+// A record that was read is a precondition even if the same transaction writes it: another writer of the key wins.
 func TestTxExpectsWhatItOverwrites(t *testing.T) {
 	db := New(store.Seal(memstore.New()), nil, nil, nil, true)
 	x := &Tx{Ctx: t.Context(), DB: db, Tenant: "t", Now: db.Now()}

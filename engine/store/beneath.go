@@ -2,12 +2,12 @@ package store
 
 import "context"
 
-// beneath is the store that a decorator stands on. It hands on what every decorator leaves as it is.
+// beneath is the inner store of a decorator. It forwards the methods that no decorator changes.
 type beneath struct{ inner Store }
 
 func (b beneath) Close() error { return b.inner.Close() }
 
-// Failed answers why the store beneath stopped writing, or nil.
+// Failed returns the reason why the inner store stopped writing, or nil.
 func (b beneath) Failed() error {
 	if f, ok := b.inner.(interface{ Failed() error }); ok {
 		return f.Failed()
@@ -15,7 +15,7 @@ func (b beneath) Failed() error {
 	return nil
 }
 
-// Compact has the store beneath rewrite the files of loose or of synced keys without what was removed, where it can do
+// Compact makes the inner store rewrite the files of loose or of synced keys without removed data, if it supports
 // that.
 func (b beneath) Compact(ctx context.Context, loose bool) error {
 	if c, ok := b.inner.(interface {
@@ -26,7 +26,7 @@ func (b beneath) Compact(ctx context.Context, loose bool) error {
 	return nil
 }
 
-// Room answers why the store beneath has no room for more, or nil.
+// Room returns the reason why the inner store has no space left, or nil.
 func (b beneath) Room() error {
 	if r, ok := b.inner.(interface{ Room() error }); ok {
 		return r.Room()
@@ -34,9 +34,9 @@ func (b beneath) Room() error {
 	return nil
 }
 
-// Confirm is that of the store beneath.
+// Confirm calls Confirm of the inner store.
 func (b beneath) Confirm(ctx context.Context) error { return Confirm(ctx, b.inner) }
 
-// Figures and Epoch are those of the store beneath.
+// Figures and Epoch return those of the inner store.
 func (b beneath) Figures() []Figure { return Figures(b.inner) }
 func (b beneath) Epoch() string     { return Epoch(b.inner) }

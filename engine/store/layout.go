@@ -2,15 +2,15 @@ package store
 
 import "fmt"
 
-// Layout is the number of the layout of stored records. Whoever changes a layout so that an earlier version cannot read
-// new records, or this version cannot read old ones, raises it. Data folders, backups and tenants' files name it, and one
-// with another number is refused.
+// Layout is the version of the layout of stored records. Increase it with any change after which an earlier version
+// of Mneme cannot read new records, or this version cannot read old ones. Data folders, backups and tenants' export
+// files name it, and one with another number is refused.
 const Layout = 1
 
-// LayoutError refuses what a version of Mneme with another layout of stored records wrote.
+// LayoutError is returned for data that a version of Mneme with another layout of stored records wrote.
 type LayoutError struct {
-	What   string // that is refused
-	Layout int    // its number; 0: it is from before layouts were numbered
+	What   string // the refused thing
+	Layout int    // its number; 0: from before layouts were numbered
 }
 
 func (e *LayoutError) Error() string {

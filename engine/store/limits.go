@@ -2,21 +2,21 @@ package store
 
 import "bytes"
 
-// The limits of every store. They are what the narrowest backend can do in one atomic step.
+// The limits of every store. They are what the most limited backend can do atomically.
 const (
 	// MaxTenant is the longest tenant name, in bytes.
 	MaxTenant = 128
 	// MaxKey is the longest key, in bytes.
 	MaxKey = 1 << 10
-	// MaxValue is the longest value a backend takes, in bytes; Long cuts longer ones to pieces.
+	// MaxValue is the longest value that a backend accepts, in bytes; Long splits longer ones.
 	MaxValue = 512 << 10
-	// MaxBatch bounds the sum of key and value bytes of one Batch, preconditions included.
+	// MaxBatch is the maximum sum of key and value bytes of one Batch, including preconditions.
 	MaxBatch = 8 << 20
-	// MaxWrites bounds the number of puts and deletes of one Batch.
+	// MaxWrites is the maximum number of puts and deletes of one Batch.
 	MaxWrites = 10_000
 )
 
-// CheckTenant answers ErrTooLarge for a tenant name over MaxTenant. Every backend's Read starts with it.
+// CheckTenant returns ErrTooLarge for a tenant name longer than MaxTenant. Every backend's Read starts with it.
 func CheckTenant(tenant string) error {
 	if len(tenant) > MaxTenant {
 		return ErrTooLarge
@@ -24,11 +24,11 @@ func CheckTenant(tenant string) error {
 	return nil
 }
 
-// Check answers ErrTooLarge, ErrMixed or ErrDuplicate for a batch that no store takes. Every backend's Commit starts
-// with it.
+// Check returns ErrTooLarge, ErrMixed or ErrDuplicate for a batch that no store accepts. Every backend's Commit
+// starts with it.
 func (b Batch) Check(tenant string) error { return b.check(tenant, nil) }
 
-// check is Check where length, unless it is nil, tells which values may be longer than MaxValue.
+// check is Check with a function, which may be nil, that tells which values may be longer than MaxValue.
 func (b Batch) check(tenant string, length func(key []byte) Length) error {
 	if err := CheckTenant(tenant); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (b Batch) check(tenant string, length func(key []byte) Length) error {
 	return nil
 }
 
-// IsLoose says whether the batch's keys are loose. All are or none is, once Check has passed.
+// IsLoose reports whether the batch's keys are loose. After Check, either all are or none is.
 func (b Batch) IsLoose() bool {
 	switch {
 	case len(b.Put) > 0:
@@ -69,7 +69,7 @@ func (b Batch) IsLoose() bool {
 	return false
 }
 
-// meter sums up what a batch holds.
+// meter adds up the content of a batch.
 type meter struct {
 	length        func(key []byte) Length // nil: all values are Plain
 	seal          int
@@ -78,7 +78,7 @@ type meter struct {
 	loose, synced bool
 }
 
-// Bytes is what MaxBatch bounds.
+// Bytes returns the size that MaxBatch limits.
 func (b Batch) Bytes() int {
 	var m meter
 	m.addAll(b)
@@ -113,7 +113,7 @@ func (m *meter) add(key, value []byte) {
 	}
 }
 
-// writesTwice compares all pairs where that is cheaper than filling a set.
+// writesTwice compares all pairs if that is cheaper than filling a set.
 func (b Batch) writesTwice() bool {
 	const few = 12
 	n := len(b.Put) + len(b.Delete)

@@ -8,30 +8,30 @@ import (
 	"errors"
 )
 
-// Length says how long the values of a key may be, and whether they are written again.
+// Length says how long the values of a key may be, and whether they may be replaced.
 type Length uint8
 
 const (
 	// Plain values have at most MaxValue bytes.
 	Plain Length = iota
-	// Once is a value of any length under a key that is put while nothing stands there, or with the same value again.
+	// Once is a value of any length under a key that is only put while it is absent, or again with the same value.
 	Once
-	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with
-	// an Expect of what stands there, because Long then need not look how long that is.
+	// Rewritten is a value of any length that may replace another. A Put or Delete of such a key is cheapest with an
+	// Expect of the old value, because Long then need not look up its length.
 	Rewritten
 )
 
-// MaxLong is the longest value that Long takes, in bytes, where it is the only write of its batch. In other batches,
-// MaxBatch bounds the values.
+// MaxLong is the longest value that Long accepts, in bytes, if it is the only write of its batch. In other batches,
+// MaxBatch limits the values.
 const MaxLong = 9 << 20
 
-// ErrReserved refuses keys under which Long keeps the rests of long values.
+// ErrReserved is returned for keys that Long uses for the rests of long values.
 var ErrReserved = errors.New("key is reserved for the rests of long values")
 
-// ErrChanged ends a Snapshot of Long that met a long value that was changed since the walk began.
+// ErrChanged ends a Snapshot of Long that reached a long value that was changed after the walk began.
 var ErrChanged = errors.New("a long value was changed behind the walk")
 
-// restPrefix begins the keys of the rests of synced values, and looseRests those of loose ones.
+// restPrefix begins the keys of the rests of synced values, and looseRests those of loose values.
 const (
 	restPrefix = "\xff\xff\xff\xff"
 	looseRests = string(rune(Loose)) + restPrefix
@@ -40,20 +40,21 @@ const (
 const (
 	digestSize = 16
 	headSize   = 4 + digestSize
-	// longAttempts bounds how often a read or a commit begins anew because others wrote the same long value.
+	// longAttempts limits the attempts of a read or a commit that conflicts with writers of the same long value.
 	longAttempts = 64
 )
 
-// Long returns a store that takes values of any length that one batch can hold; length tells which keys may have them.
+// Long returns a store that accepts values of any length that fits into one batch. length tells which keys may have
+// them.
 //
-// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, the head lies
-// under its key, which has exactly piece bytes: the length of the whole, a digest of it, and its beginning. What
-// follows lies in rests, records that begin with the same digest, so that a reader, which fetches them in a second
-// read, never joins pieces of two values. A batch writes all pieces together and takes away the rests of what stood
-// there before. The batch's Expect of that key says how many those are. Without one, Long looks up their keys, except
+// A value shorter than piece is stored in inner unchanged, without extra cost. Of a longer value, the head is stored
+// under its key. The head has exactly piece bytes: the length of the value, a digest of it, and its beginning. The
+// remainder is stored in rests, records that begin with the same digest, so that a reader, which fetches them in a
+// second read, never joins pieces of two values. A batch writes all pieces together and removes the rests of the old
+// value. The batch's Expect of that key tells how many there are. Without an Expect, Long looks up their keys, except
 // for a Put of a key that is written Once.
 //
-// Long stands above Seal, which guards each piece. Backups copy pieces as they lie, from the store beneath.
+// Long wraps Seal, which protects each piece. Backups copy pieces unchanged, from the store below Long.
 func Long(inner Store, length func(key []byte) Length, piece int) Store {
 	return &long{beneath: beneath{inner}, length: length, piece: piece}
 }
@@ -71,7 +72,7 @@ func digestOf(value []byte) digest {
 	return digest(sum[:digestSize])
 }
 
-// rests is how many rests a value of that many bytes has.
+// rests returns the number of rests of a value of that many bytes.
 func (s *long) rests(size int) int {
 	if size < s.piece {
 		return 0
@@ -89,7 +90,7 @@ func restKey(key []byte, n int) []byte {
 	return binary.BigEndian.AppendUint16(append(append(out, prefix...), key...), uint16(n))
 }
 
-// splitRest gives back the key and the number of a rest; not ok where the key is not that of a rest.
+// splitRest returns the key and the number of a rest; ok is false if the key is not that of a rest.
 func splitRest(rest []byte) (key []byte, n int, ok bool) {
 	after, ok := bytes.CutPrefix(rest, []byte(restPrefix))
 	if !ok {
@@ -102,19 +103,19 @@ func splitRest(rest []byte) (key []byte, n int, ok bool) {
 	return after[:end], int(binary.BigEndian.Uint16(after[end:])), true
 }
 
-// head is what lies under the key of a long value: its length in 4 bytes, its digest, and its beginning.
+// head returns the record under the key of a long value: its length in 4 bytes, its digest, and its beginning.
 func (s *long) head(value []byte) []byte {
 	sum := digestOf(value)
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, s.piece), uint32(len(value)))
 	return append(append(out, sum[:]...), value[:s.piece-headSize]...)
 }
 
-// isHead tells whether what lies under a key is the head of a long value. Nothing else has its length there.
+// isHead reports whether an item is the head of a long value. No other value of such a key has this length.
 func (s *long) isHead(it *Item) bool { return len(it.Value) == s.piece && s.length(it.Key) != Plain }
 
-// Read answers a query as inner does, with the rests of long values fetched in a second read. Where rests do not fit
-// their head, another writer has come between, and everything is read again. Where they do not fit the same head again,
-// the value is damaged.
+// Read answers a query as inner does, and fetches the rests of long values in a second read. If rests do not match
+// their head, another writer was active in between, and everything is read again. If they do not match the same head
+// again, the value is damaged.
 func (s *long) Read(ctx context.Context, tenant string, q Query) (Result, error) {
 	query, joins := cutRanges(q)
 	var failed map[string]digest
@@ -143,7 +144,7 @@ func (s *long) Read(ctx context.Context, tenant string, q Query) (Result, error)
 	return Result{}, ErrUnavailable
 }
 
-// heads appends those of items that are heads of long values.
+// heads appends the items that are heads of long values.
 func (s *long) heads(dst []*Item, items []Item) []*Item {
 	for i := range items {
 		if s.isHead(&items[i]) {
@@ -153,8 +154,8 @@ func (s *long) heads(dst []*Item, items []Item) []*Item {
 	return dst
 }
 
-// join completes heads in place with their rests. A head whose rests do not fit is noted in failed, and again asks for
-// another read. One that was noted before, with the same digest, is damaged.
+// join completes heads in place with their rests. It adds a head whose rests do not match to failed, and sets again
+// to ask for another read. If failed already has it, with the same digest, the value is damaged.
 func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest,
 ) (again bool, err error) {
 	var q Query
@@ -185,7 +186,7 @@ func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed ma
 	return again, nil
 }
 
-// restsOf is how many rests a head names; none where its length is not that of a long value.
+// restsOf returns the number of rests that a head names, or none if its length is not that of a long value.
 func (s *long) restsOf(head []byte) int {
 	if size := binary.BigEndian.Uint32(head); size <= MaxLong {
 		return s.rests(int(size))
@@ -193,7 +194,7 @@ func (s *long) restsOf(head []byte) int {
 	return 0
 }
 
-// joined makes a value of its pieces; nil where they do not belong together.
+// joined returns the value for its pieces, or nil if they do not belong together.
 func joined(head []byte, rests []Item) []byte {
 	size := int(binary.BigEndian.Uint32(head))
 	if len(rests) == 0 {
@@ -213,12 +214,11 @@ func joined(head []byte, rests []Item) []byte {
 	return whole
 }
 
-// Snapshot hands on what inner's walk shows, with long values whole. It reads their rests beside the walk; where one
-// was changed since the walk began, it ends with ErrChanged. A rest that belongs to no value comes as the record that
-// it is.
+// Snapshot passes on inner's walk, with long values joined. It reads their rests separately; if a value was changed
+// after the walk began, it ends with ErrChanged. A rest that belongs to no value is passed on as a record.
 func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	var at string
-	owned := map[string]int{} // by key: how many rests its value has
+	owned := map[string]int{} // by key: the number of rests of its value
 	return Snapshot(ctx, s.inner, func(tenant string, it Item) error {
 		if tenant != at {
 			at = tenant
@@ -229,7 +229,7 @@ func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) err
 		}
 		switch {
 		case it.Damaged && s.length(it.Key) != Plain:
-			owned[string(it.Key)] = 1<<16 - 1 // All rests of a damaged head are its own.
+			owned[string(it.Key)] = 1<<16 - 1 // All rests of a damaged head belong to it.
 		case s.isHead(&it):
 			owned[string(it.Key)] = s.restsOf(it.Value)
 			whole := it

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Commit applies a batch with its long values in pieces.
+// Commit applies a batch with its long values split into pieces.
 func (s *long) Commit(ctx context.Context, tenant string, b Batch) error {
 	concerned, err := s.concerns(b)
 	if err != nil {
@@ -28,12 +28,12 @@ func (s *long) Commit(ctx context.Context, tenant string, b Batch) error {
 		if lost, ok := errors.AsType[*ConflictError](err); !ok || lost.Index < len(b.Expect) {
 			return err
 		}
-		// Another writer changed how many rests there are since they were looked up.
+		// Another writer changed the number of rests after they were looked up.
 	}
 	return ErrUnavailable
 }
 
-// concerns tells whether a batch writes, expects or removes what may be long. It answers ErrReserved.
+// concerns reports whether a batch writes, expects or removes a value that may be long. It fails with ErrReserved.
 func (s *long) concerns(b Batch) (bool, error) {
 	concerned := false
 	for _, e := range b.Expect {
@@ -55,18 +55,18 @@ func (s *long) concerns(b Batch) (bool, error) {
 	return concerned, nil
 }
 
-// IsRest tells whether a key is that of a rest of a long value. A record above Long has no such key.
+// IsRest reports whether a key is that of a rest of a long value. Records above Long have no such keys.
 func IsRest(key []byte) bool {
 	return len(key) >= len(restPrefix) && string(key[:len(restPrefix)]) == restPrefix ||
 		len(key) >= len(looseRests) && string(key[:len(looseRests)]) == looseRests
 }
 
-// split makes the batch that inner is to commit. The caller's preconditions come first, so that the index in a conflict
-// is the caller's.
+// split returns the batch for inner. The caller's preconditions come first, so that the index in a conflict is the
+// caller's.
 func (s *long) split(ctx context.Context, tenant string, b Batch) (Batch, error) {
 	out := Batch{Expect: slices.Clone(b.Expect), Put: make([]Pair, 0, len(b.Put)), Delete: slices.Clone(b.Delete),
 		split: true}
-	old := map[string]int{} // by key: how many rests stand there
+	old := map[string]int{} // by key: the number of stored rests
 	for i, e := range b.Expect {
 		if s.length(e.Key) == Plain {
 			continue
@@ -135,7 +135,7 @@ func (s *long) put(dst []Pair, p Pair) []Pair {
 	return dst
 }
 
-// count notes in old how many rests each of the keys has: the number of the last one.
+// count sets old to the number of rests of each key: the number of the last one.
 func (s *long) count(ctx context.Context, tenant string, keys [][]byte, old map[string]int) error {
 	if len(keys) == 0 {
 		return nil
@@ -169,14 +169,14 @@ func (s *long) count(ctx context.Context, tenant string, keys [][]byte, old map[
 	}
 }
 
-// joins says how the ranges of a query were cut in two for reading.
+// joins says how the ranges of a query were split in two for reading.
 type joins struct {
 	asked []Range
-	pairs [][2]int // for each range: the places of its two among those read, or the same place twice
+	pairs [][2]int // for each range: the indexes of its two parts, or the same index twice
 }
 
-// cutRanges takes the keys of rests out of ranges. A range with the loose rests in its midst is read in two, below them
-// and above them. joins is nil where no range had to be changed.
+// cutRanges removes the keys of rests from ranges. A range around the loose rests is read in two parts, below and
+// above them. joins is nil if no range was changed.
 func cutRanges(q Query) (Query, *joins) {
 	const aboveLoose = string(rune(Loose + 1))
 	crosses := func(r Range) bool { return len(r.To) == 0 || string(r.To) > looseRests && string(r.From) < aboveLoose }
@@ -206,7 +206,7 @@ func cutRanges(q Query) (Query, *joins) {
 	return q, j
 }
 
-// merge puts together what was read of each range as it was asked for.
+// merge joins the results for each original range.
 func (j *joins) merge(found [][]Item) [][]Item {
 	out := make([][]Item, len(j.asked))
 	for i, at := range j.pairs {

@@ -2,9 +2,9 @@ package store
 
 import "context"
 
-// Pausing returns a store that calls pause before it waits for inner, and what pause answered when it waits no longer.
-// A caller that works within a bound gives up its place meanwhile. A commit always waits, for the disk or the network;
-// reads wait where inner is a database of its own.
+// Pausing returns a store that calls pause before it waits for inner, and resume when the wait is over. A caller with
+// a limited number of places gives up its place meanwhile. A commit always waits, for the disk or the network; reads
+// wait if inner is a database server.
 func Pausing(inner Store, reads bool, pause func(context.Context) (resume func())) Store {
 	return &pausing{beneath: beneath{inner}, reads: reads, pause: pause}
 }
@@ -27,13 +27,13 @@ func (p *pausing) Commit(ctx context.Context, tenant string, b Batch) error {
 	return p.inner.Commit(ctx, tenant, b)
 }
 
-// Confirm waits for a commit of the store's own.
+// Confirm waits for a commit of inner.
 func (p *pausing) Confirm(ctx context.Context) error {
 	defer p.pause(ctx)()
 	return Confirm(ctx, p.inner)
 }
 
-// Snapshot implements Snapshotter where inner does.
+// Snapshot implements Snapshotter if inner does.
 func (p *pausing) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	return Snapshot(ctx, p.inner, fn)
 }

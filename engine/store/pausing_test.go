@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/storetest"
 )
 
-// Pausing is a store like the one beneath, and each wait that it announces ends.
+// Pausing is a store like its inner one, and each wait that it announces ends.
 func TestPausing(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		var waits, ended atomic.Int64

@@ -9,9 +9,9 @@ import (
 // sealSize is the length of a seal, in bytes.
 const sealSize = 4
 
-// Seal returns a store that guards every value of inner with a CRC-32C over tenant, key and value. An item whose value
-// does not fit its seal is read as Damaged, because a backend may answer a flipped bit with other bytes and no error.
-// Where a backend loses a record altogether, Seal cannot tell: what needs to know numbers its records.
+// Seal returns a store that protects every value of inner with a CRC-32C over tenant, key and value. An item whose
+// value does not match its seal is read as Damaged, because a backend may return changed bytes without an error. Seal
+// cannot detect that a backend lost a whole record; callers that need to know must number their records.
 func Seal(inner Store) Store {
 	return &sealed{beneath: beneath{inner}, table: crc32.MakeTable(crc32.Castagnoli)}
 }
@@ -43,7 +43,7 @@ func (s *sealed) Commit(ctx context.Context, tenant string, b Batch) error {
 		size += len(p.Value)
 	}
 	if size > MaxBatch && !b.split {
-		return ErrTooLarge // The inner store would say so too, after everything was copied.
+		return ErrTooLarge // The inner store would also refuse it, but only after everything was copied.
 	}
 	var (
 		seed  = s.seed(tenant)
@@ -74,7 +74,7 @@ func (s *sealed) Commit(ctx context.Context, tenant string, b Batch) error {
 	return s.inner.Commit(ctx, tenant, out)
 }
 
-// Snapshot implements Snapshotter where inner does. What fails its seal comes as Damaged.
+// Snapshot implements Snapshotter if inner does. Items with a wrong seal are Damaged.
 func (s *sealed) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	var seed uint32
 	last, first := "", true
@@ -88,7 +88,7 @@ func (s *sealed) Snapshot(ctx context.Context, fn func(tenant string, it Item) e
 	})
 }
 
-// open strips the seals of items in place.
+// open removes the seals of items in place.
 func (s *sealed) open(seed uint32, items []Item) {
 	for i := range items {
 		it := &items[i]
@@ -104,14 +104,14 @@ func (s *sealed) open(seed uint32, items []Item) {
 	}
 }
 
-// seed starts a checksum with the tenant, so that a value found under another tenant's key does not pass.
+// seed starts a checksum with the tenant, so that a value under another tenant's key does not match.
 func (s *sealed) seed(tenant string) uint32 {
 	head := make([]byte, 0, 1+MaxTenant)
 	head = append(head, byte(len(tenant)))
 	return crc32.Update(0, s.table, append(head, tenant...))
 }
 
-// sum mixes in the key's length, so that no two pairs of key and value run together to the same bytes.
+// sum includes the key's length, so that different pairs of key and value are never the same sequence of bytes.
 func (s *sealed) sum(seed uint32, key, value []byte) uint32 {
 	return crc32.Update(crc32.Update(seed^uint32(len(key)), s.table, key), s.table, value)
 }

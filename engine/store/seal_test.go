@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// stored writes one pair through a seal and returns the seal, what is under it, and the bytes that stand there.
+// stored writes one pair through a seal and returns the sealed store, the inner one, and the stored bytes.
 func stored(t *testing.T, tenant string, key, value []byte) (sealed, inner store.Store, raw []byte) {
 	t.Helper()
 	inner = memstore.New()
@@ -26,7 +26,7 @@ func write(t *testing.T, s store.Store, tenant string, key, value []byte) {
 	}
 }
 
-// read asks for a key by itself and in a range, and wants the same answer.
+// read reads a key by itself and in a range, and checks that both agree.
 func read(t *testing.T, s store.Store, tenant string, key []byte) store.Item {
 	t.Helper()
 	q := store.Query{Keys: [][]byte{key}, Ranges: []store.Range{{From: key, To: append(bytes.Clone(key), 0)}}}
@@ -80,12 +80,12 @@ func TestSealNoticesAnotherKeysValue(t *testing.T) {
 		write(t, inner, c.tenant, []byte(c.key), raw)
 		wantDamaged(t, sealed, c.tenant, []byte(c.key), "another key's value")
 	}
-	// The same bytes in a row, cut elsewhere.
+	// The same bytes in sequence, split elsewhere.
 	write(t, inner, "acme", []byte("keyv"), raw[1:])
 	wantDamaged(t, sealed, "acme", []byte("keyv"), "a value shifted into its key")
 }
 
-// A walk over a sealed store tells damaged records from whole ones, and one that cannot be walked over says so.
+// A walk over a sealed store marks damaged records, and fails for a store without snapshots.
 func TestSealedSnapshot(t *testing.T) {
 	sealed, inner, raw := stored(t, "acme", []byte("key"), []byte("value"))
 	write(t, sealed, "acme", []byte("other"), []byte("whole"))
@@ -134,7 +134,7 @@ func TestSealDoesNotBuildOnDamage(t *testing.T) {
 	}
 }
 
-// FuzzSeal reads bytes that may be anything under a seal: back comes what was sealed, or Damaged.
+// FuzzSeal reads arbitrary bytes through a seal: the result is what was sealed, or Damaged.
 func FuzzSeal(f *testing.F) {
 	f.Add("acme", []byte("key"), []byte("value"), []byte("value"))
 	f.Add("", []byte{}, []byte{}, []byte{})
@@ -149,7 +149,7 @@ func FuzzSeal(f *testing.F) {
 			t.Fatalf("sealed %q, read %+v", value, it)
 		}
 		write(t, inner, tenant, key, found)
-		// By chance one in 2^32 would pass; none that short of a hand-made one.
+		// By chance one in 2^32 would match; the fuzzer only finds one that was made by hand.
 		if it := read(t, sealed, tenant, key); it.Damaged == bytes.Equal(found, raw) {
 			t.Fatalf("found %q under a seal, read %+v", found, it)
 		}

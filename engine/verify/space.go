@@ -12,24 +12,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Space is one tenant's space as far as its records were seen: what was found in it, and the facts that rooms share.
+// Space is one tenant's space as far as its records have been visited: the findings, and the facts that checks share.
 type Space struct {
-	Subject  // the record at hand
+	Subject  // the current record
 	Findings []*Finding
 
 	tenant   string
 	rooms    []Room
 	checks   map[string]Check // by the kind's name
 	seed     maphash.Seed
-	found    *Finding                // that the record at hand is damaged, where it is
-	expiring map[string]records.Kind // records that the expiry index must name, with their kinds
-	expected map[string]expectation  // records that must come, by key
+	found    *Finding                // the finding that the current record is damaged, if it is
+	expiring map[string]records.Kind // records that the expiry index must list, with their kinds
+	expected map[string]expectation  // records that must follow, by key
 
-	// Facts that rooms tell others.
-	InUse        bool                         // there is more than making a tenant begins with
-	Projects     map[ident.Incarnation]string // the names of those that live
-	LostProjects bool                         // a project is damaged: any record may be its own
-	Swept        map[ident.Incarnation]bool   // projects that a job is to sweep
+	// Facts that checks share.
+	InUse        bool                         // there is more than a new tenant has
+	Projects     map[ident.Incarnation]string // the names of existing projects
+	LostProjects bool                         // a project is damaged: any record may belong to it
+	Swept        map[ident.Incarnation]bool   // projects that a job will sweep
 	Staged       map[ident.Incarnation]bool   // sessions and boards under import
 	Tenants      map[string]bool              // in the system space: whether each is being deleted
 }
@@ -47,7 +47,7 @@ func newSpace(tenant string, rooms []Room) *Space {
 	return s
 }
 
-// visit checks the next record, of a kind.
+// visit checks the next record.
 func (s *Space) visit(kind records.Kind, it store.Item) {
 	s.Subject, s.found = s.At(kind, it.Key), nil
 	if it.Damaged {
@@ -56,7 +56,8 @@ func (s *Space) visit(kind records.Kind, it store.Item) {
 	s.checks[kind.Name()].Record(s, it)
 }
 
-// finish does what needs all of the tenant's records. It keeps only what is held against the system space later.
+// finish runs the checks that need all of the tenant's records. It keeps only what is compared with the system space
+// later.
 func (s *Space) finish() {
 	for _, room := range s.rooms {
 		room.Finish(s)
@@ -69,20 +70,20 @@ func (s *Space) finish() {
 	s.checks, s.expiring, s.expected, s.Staged = nil, nil, nil, nil
 }
 
-// across holds a finished tenant against the system space, which is finished too and has the same rooms.
+// across compares a finished tenant with the system space, which must be finished too and have the same checks.
 func (s *Space) across(system *Space) {
 	for i, room := range s.rooms {
 		room.(crossRoom).Across(s, system.rooms[i])
 	}
 }
 
-// At is a record of the tenant's space, whether it is there or not: one of the kind, of which the record under key
-// tells.
+// At returns a Subject for a record of the tenant's space, which may not exist: one of the given kind, which the
+// record under key refers to.
 func (s *Space) At(kind records.Kind, key []byte) Subject {
 	return Subject{Kind: kind, in: s, key: key}
 }
 
-// About says which project and session the record at hand is of, for all that is found about it.
+// About sets the project and session of the current record, for all findings about it.
 func (s *Space) About(pinc ident.Incarnation, session string) {
 	s.pinc, s.session = pinc, session
 	if s.found != nil {
@@ -90,8 +91,8 @@ func (s *Space) About(pinc ident.Incarnation, session string) {
 	}
 }
 
-// Decode reads a record's JSON. Where it does not decode, that is a finding, and the answer is false. So it is for a
-// damaged record, whose finding is made already.
+// Decode decodes a record's JSON and reports whether it succeeded. A failure is a finding. It also returns false for
+// a damaged record, which already has a finding.
 func (s *Space) Decode(it store.Item, into any) bool {
 	if it.Damaged {
 		return false
@@ -103,7 +104,7 @@ func (s *Space) Decode(it store.Item, into any) bool {
 	return err == nil
 }
 
-// Sized finds that a record's value does not have the n bytes that its kind has. The answer is whether it has.
+// Sized reports whether a record's value has the n bytes of its kind. If not, that is a finding.
 func (s *Space) Sized(it store.Item, n int, of string) bool {
 	if !it.Damaged && len(it.Value) != n {
 		s.Malformed("it holds %d bytes, not the %d of %s", len(it.Value), n, of)
@@ -111,40 +112,40 @@ func (s *Space) Sized(it store.Item, n int, of string) bool {
 	return len(it.Value) == n
 }
 
-// Decodes is a Check's Record for a kind that says nothing of others.
+// Decodes is the Record function of a Check for a kind that refers to no other records.
 func Decodes[T any](s *Space, it store.Item) { s.Decode(it, new(T)) }
 
-// Expires is a Check's Record for a kind that says nothing of others and expires.
+// Expires is the Record function of a Check for a kind that refers to no other records and expires.
 func Expires[T any](s *Space, it store.Item) {
 	s.Decode(it, new(T))
 	s.Expires(it.Key)
 }
 
-// Expires notes that the record at hand has an entry in the expiry index for as long as it is there.
+// Expires records that the current record has an entry in the expiry index as long as it exists.
 func (s *Space) Expires(key []byte) { s.expiring[string(key)] = s.Kind }
 
-// expectation is what is found missing where a record does not come.
+// expectation is the finding if a record does not follow.
 type expectation struct {
 	Subject
 	detail string
 }
 
-// Expect notes that the record of a key must come later. Where it does not, the finding is about the subject.
+// Expect records that the record of a key must follow. If it does not, the finding is about the subject.
 func (s *Space) Expect(key []byte, about Subject, format string, args ...any) {
 	s.expected[string(key)] = expectation{about, fmt.Sprintf(format, args...)}
 }
 
-// Came tells whether a record was expected; it is not any more.
+// Came reports whether a record was expected, and removes the expectation.
 func (s *Space) Came(key []byte) bool {
 	_, ok := s.expected[string(key)]
 	delete(s.expected, string(key))
 	return ok
 }
 
-// Lives tells whether a project is there.
+// Lives reports whether a project exists.
 func (s *Space) Lives(pinc ident.Incarnation) bool { _, ok := s.Projects[pinc]; return ok }
 
-// Belongs tells whether a project lives, or its sweep is still to come, or it may be one that is damaged.
+// Belongs reports whether a project exists, or will be swept, or may be one that is damaged.
 func (s *Space) Belongs(pinc ident.Incarnation) bool {
 	return s.Lives(pinc) || s.Swept[pinc] || s.LostProjects
 }
@@ -159,11 +160,11 @@ func (s *Space) projectName(pinc ident.Incarnation) string {
 	return "(incarnation " + pinc.String() + ")"
 }
 
-// Fingerprint is a number for a value. Adding those of all that is expected and subtracting those of all that came
-// gives zero where both are equal.
+// Fingerprint returns a hash of a value. The sum of the fingerprints of all expected values minus that of all values
+// found is zero if both are equal.
 func Fingerprint[T comparable](s *Space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
-// OwnChecks are of what belongs to no room: idempotent answers, what is staged, and when records expire.
+// OwnChecks checks the kinds that belong to no other package: idempotent answers, staged data, and expiry entries.
 type OwnChecks struct{}
 
 func (c OwnChecks) Checks() []Check {
@@ -180,15 +181,15 @@ func (c OwnChecks) stagedSession(s *Space, it store.Item) {
 	c.staged(s, it)
 }
 
-// staged notes the incarnation that a job's key ends with.
+// staged records the incarnation at the end of a job's key.
 func (OwnChecks) staged(s *Space, it store.Item) {
 	s.Staged[ident.Incarnation(it.Key[len(it.Key)-8:])] = true
 }
 
-// keepTheirTime are the kinds whose records are there until they expire. Others that expire may be removed before.
+// keepTheirTime lists the kinds whose records exist until they expire. Others that expire may be removed earlier.
 var keepTheirTime = []records.Kind{records.Once, records.Audit, records.Usage, records.Import}
 
-// expiry holds the record that an entry names against those that expire. The entry's value says nothing.
+// expiry compares the record that an entry names with those that expire. The entry has no information in its value.
 func (OwnChecks) expiry(s *Space, it store.Item) {
 	if !it.Damaged && len(it.Value) != 1 {
 		s.Malformed("an expiry entry holds %d bytes", len(it.Value))

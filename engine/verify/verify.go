@@ -1,10 +1,10 @@
-// Package verify reads a whole store and says what is wrong in it.
+// Package verify reads a whole store and reports what is wrong in it.
 //
-// It walks over a snapshot of the store, tenant by tenant, and each tenant's records in the order of their keys. Every
-// kind of records has one Check, which the room that owns the kind makes: it holds a record against the kind's codec,
-// against records that came before, and notes what must come later. The hard idea is that this is one walk in bounded
-// memory: a check never reads another record. It keeps a few numbers of what it has seen, and where two lists must be
-// equal, it keeps the difference of the sums of their fingerprints, which is zero then.
+// It walks over a snapshot of the store, tenant by tenant, and over each tenant's records in key order. Every kind of
+// records has one Check, from the package that owns the kind. A Check checks a record against the kind's codec and
+// against earlier records, and notes which records must follow. The walk is a single pass in bounded memory: a check
+// never reads another record. It keeps a few numbers about what it has seen. If two lists must be equal, it keeps the
+// difference of the sums of their fingerprints, which must be zero at the end.
 package verify
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Report is what Store found in a store.
+// Report is the result of Store.
 type Report struct {
 	Tenants int            `json:"tenants"`
 	Records int            `json:"records"`
 	Bytes   int64          `json:"bytes"` // of keys and values
-	Kinds   map[string]int `json:"kinds"` // records of each kind
-	// Findings are what is wrong. Leftovers are what an interrupted change may leave: they do no harm and are removed
-	// in time. Both lists name at most 1000; the counts are of all.
+	Kinds   map[string]int `json:"kinds"` // number of records of each kind
+	// Findings are errors. Leftovers are what an interrupted change may leave: they are harmless and will be removed.
+	// Both lists have at most 1000 entries; the counts include all.
 	Findings      []Finding `json:"findings"`
 	FindingCount  int       `json:"finding_count"`
 	Leftovers     []Finding `json:"leftovers"`
 	LeftoverCount int       `json:"leftover_count"`
 }
 
-// maxFindings bounds how many findings a list of a report names.
+// maxFindings is the maximum length of each list of findings in a report.
 const maxFindings = 1000
 
-// Clean tells whether nothing is wrong.
+// Clean reports whether nothing is wrong.
 func (r *Report) Clean() bool { return r.FindingCount == 0 }
 
 func (r *Report) add(f Finding) {
@@ -60,24 +60,24 @@ type Finding struct {
 	Detail  string `json:"detail"`
 	Key     string `json:"key,omitempty"` // of the record, in hex
 
-	Pinc        ident.Incarnation `json:"-"` // of the project, whose name is known at the end only
+	Pinc        ident.Incarnation `json:"-"` // of the project, whose name is only known at the end
 	Harmless    bool              `json:"-"` // it is a leftover
-	unlessSwept bool              // the finding is dropped where the project is to be swept
+	unlessSwept bool              // the finding is dropped if the project will be swept
 }
 
-// What can be wrong with a record.
+// Codes of findings.
 const (
 	foundDamaged   = "damaged"      // it fails its checksum
-	foundUnknown   = "unknown_kind" // its key is of no kind that there is
-	foundMalformed = "malformed"    // it does not decode, or says something else than its key
-	foundMissing   = "missing"      // others need it, and it is not there
+	foundUnknown   = "unknown_kind" // its key is of no known kind
+	foundMalformed = "malformed"    // it does not decode, or contradicts its key
+	foundMissing   = "missing"      // others need it, but it does not exist
 	foundOrphan    = "orphan"       // it belongs to nothing, and nothing will remove it
 	foundMismatch  = "mismatch"     // it contradicts others
 )
 
-// Subject is what a finding is about: a record, and the project and session that it is of.
+// Subject is what a finding is about: a record, with its project and session.
 type Subject struct {
-	Kind        records.Kind // of the record that is wrong; key may be another's, which tells of it
+	Kind        records.Kind // of the wrong record; key may be that of another record, which refers to it
 	in          *Space
 	key         []byte
 	pinc        ident.Incarnation
@@ -85,35 +85,35 @@ type Subject struct {
 	unlessSwept bool
 }
 
-// Of is the subject with the project and session that it is of.
+// Of returns the subject with its project and session.
 func (a Subject) Of(pinc ident.Incarnation, session string) Subject {
 	a.pinc, a.session = pinc, session
 	return a
 }
 
-// InProject is the subject with its project. Its findings are dropped where the project is to be swept, because a sweep
-// removes records piece by piece.
+// InProject returns the subject with its project. Its findings are dropped if the project will be swept, because a
+// sweep removes records piece by piece.
 func (a Subject) InProject(pinc ident.Incarnation) Subject {
 	a.pinc, a.unlessSwept = pinc, true
 	return a
 }
 
-// Malformed finds that the record does not decode, or says something else than its key.
+// Malformed adds the finding that the record does not decode, or contradicts its key.
 func (a Subject) Malformed(format string, args ...any) *Finding {
 	return a.wrong(foundMalformed, format, args...)
 }
 
-// Missing finds that the record is not there, and others need it.
+// Missing adds the finding that the record does not exist, although others need it.
 func (a Subject) Missing(format string, args ...any) *Finding {
 	return a.wrong(foundMissing, format, args...)
 }
 
-// Orphan finds that the record belongs to nothing, and nothing will remove it.
+// Orphan adds the finding that the record belongs to nothing, and nothing will remove it.
 func (a Subject) Orphan(format string, args ...any) *Finding {
 	return a.wrong(foundOrphan, format, args...)
 }
 
-// Mismatch finds that the record contradicts others.
+// Mismatch adds the finding that the record contradicts others.
 func (a Subject) Mismatch(format string, args ...any) *Finding {
 	return a.wrong(foundMismatch, format, args...)
 }
@@ -123,46 +123,48 @@ func (a Subject) wrong(code, format string, args ...any) *Finding {
 	if a.Kind != nil {
 		f.Kind = a.Kind.Name()
 	}
-	if len(a.in.Findings) <= 2*maxFindings { // The report does not name more, so only their number counts.
+	if len(a.in.Findings) <= 2*maxFindings { // The report lists no more; only their number counts.
 		f.Detail, f.Key = fmt.Sprintf(format, args...), hex.EncodeToString(a.key)
 	}
 	a.in.Findings = append(a.in.Findings, f)
 	return f
 }
 
-// Check is how a room checks the records of one kind.
+// Check checks the records of one kind.
 type Check struct {
 	Kind records.Kind
-	// Record holds one record, in the order of keys, against those before it and notes what later ones need. A damaged
-	// record comes too, without a value: its finding is made already.
+	// Record checks one record, in key order, against earlier ones, and notes what later ones need. It is also called
+	// for a damaged record, without a value, which already has a finding.
 	Record func(s *Space, it store.Item)
-	// Expiry takes the key of an entry of the expiry index that names a record of this kind. Where it is nil, Space
-	// holds such entries against what the room told with Space.Expires.
+	// Expiry gets the key of an entry of the expiry index that names a record of this kind. If it is nil, Space
+	// compares such entries with the calls of Space.Expires.
 	Expiry func(s *Space, key []byte)
 }
 
-// Room is one room's checks of one tenant, with what they have seen of it.
+// Room holds one package's checks of one tenant, with what they have seen.
 type Room interface {
 	Checks() []Check
-	// Finish does what needs all of the tenant's records.
+	// Finish runs the checks that need all of the tenant's records.
 	Finish(s *Space)
 }
 
-// crossRoom is a room that also needs records of the system space.
+// crossRoom is a Room that also needs records of the system space.
 type crossRoom interface {
-	// Across holds a tenant, all of whose records came, against what the same room has seen of the system space.
+	// Across compares a tenant, after all of its records, with what the same package's checks have seen of the system
+	// space.
 	Across(s *Space, system Room)
 }
 
-// Checks are a room's where nothing is left for the end.
+// Checks is a Room without final checks.
 type Checks []Check
 
 func (l Checks) Checks() []Check { return l }
 
 func (Checks) Finish(*Space) {}
 
-// Store reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
-// and nothing else may write meanwhile. rooms makes the checks of one tenant, in the order that they finish.
+// Store reads a whole sealed store and checks every record against its kind and against the others. It changes
+// nothing, and nothing else may write meanwhile. rooms returns the checks of one tenant, in the order in which they
+// finish.
 func Store(ctx context.Context, s store.Store, rooms func() []Room) (*Report, error) {
 	v := &verifier{rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*Space{}}
@@ -173,15 +175,15 @@ func Store(ctx context.Context, s store.Store, rooms func() []Room) (*Report, er
 	return &v.report, nil
 }
 
-// verifier goes through a whole store.
+// verifier checks a whole store.
 type verifier struct {
 	rooms  func() []Room
 	report Report
-	at     *Space            // of the tenant whose records are coming
-	spaces map[string]*Space // by tenant, kept as far as others need them
+	at     *Space            // of the current tenant
+	spaces map[string]*Space // by tenant, kept as long as others need them
 }
 
-// space begins a tenant.
+// space starts a tenant.
 func (v *verifier) space(tenant string) *Space {
 	s := newSpace(tenant, append([]Room{OwnChecks{}}, v.rooms()...))
 	v.spaces[tenant] = s
@@ -213,7 +215,7 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	return nil
 }
 
-// end holds the tenants against the system space and gathers what was found in them.
+// end compares the tenants with the system space and collects their findings.
 func (v *verifier) end() {
 	if v.at != nil {
 		v.at.finish()
@@ -226,7 +228,7 @@ func (v *verifier) end() {
 	v.report.Tenants = len(system.Tenants)
 	for id, deleting := range system.Tenants {
 		if deleting {
-			delete(v.spaces, id) // half of it is gone, and the rest follows
+			delete(v.spaces, id) // it is partly deleted, and the rest will follow
 			continue
 		}
 		s := v.spaces[id]
@@ -241,7 +243,7 @@ func (v *verifier) end() {
 		if _, known := system.Tenants[tenant]; !known && s != system {
 			f := s.At(records.Tenant, records.Tenant.Key(tenant)).
 				Orphan("there are records of a tenant that does not exist")
-			// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
+			// Creating a tenant starts with its mark, its project and its key; a crash may leave just these.
 			f.Harmless = !s.InUse && len(s.Projects) <= 1
 		}
 		for _, f := range s.Findings {

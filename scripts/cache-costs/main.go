@@ -1,13 +1,13 @@
-// Command cache-costs plays recorded sessions against the real server and prints what prompt caches of model providers
-// would write, read and be paid for its windows, as a table for docs/BENCHMARKS.md.
+// Command cache-costs plays recorded sessions with the real server and computes what prompt caches of model providers
+// would write, read and charge for its windows. It prints a table for docs/BENCHMARKS.md.
 //
 //	MNEME_TESTDATA=FOLDER go run ./scripts/cache-costs            all 50 sessions in one, at all budgets
 //	go run ./scripts/cache-costs -sessions 5 -tokens 8000         fewer, at one budget
 //	go run ./scripts/cache-costs -binary /path/to/mneme           another build of the server
 //
-// Before each call of the model that the recorded agent made, the turn so far is sent as pending, and the window goes
-// to the simulator (testdata/providers/cache). Calls are five seconds apart. It times nothing, so another machine
-// prints the same table.
+// Before each model call of the recorded agent, it sends the turn so far as pending, and passes the window to the
+// simulator (testdata/providers/cache). Calls are five seconds apart. It measures no times, so the table does not
+// depend on the machine.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
 )
 
-// between is the time from one call of the model to the next.
+// between is the time between two model calls.
 const between = 5 * time.Second
 
 // budget is one size of window.
@@ -49,7 +49,7 @@ type step struct {
 	Config map[string]any `json:"config,omitempty"`
 }
 
-// pipelines are the default, the default without each of its policies, and the default with each low_water.
+// pipelines returns the default, the default without each of its policies, and the default with each low_water.
 func pipelines() []pipeline {
 	built := []string{"delegation-filter", "tool-result-clear", "summarise", "depth-compress", "tool-pair-trim"}
 	var whole []step
@@ -76,7 +76,7 @@ func pipelines() []pipeline {
 	return append(out, pipeline{"without the marker", steps})
 }
 
-// caches are the providers that windows of a format go to.
+// caches returns the providers for windows of a format.
 func caches(format providers.API) []cache.Provider {
 	if format == providers.Messages {
 		return []cache.Provider{cache.Anthropic("Claude Opus 5", 512, .1)}
@@ -127,7 +127,7 @@ func run(binary string, sessions int, tokens string) error {
 	}
 	defer server.stop()
 
-	counts := map[string]int{} // the same blocks come in most windows
+	counts := map[string]int{} // most windows contain the same blocks
 	count := func(text string) int {
 		n, ok := counts[text]
 		if !ok {
@@ -170,7 +170,7 @@ func parseBudgets(list string) ([]budget, error) {
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-tokens: %q is no number of tokens", text)
 		}
-		messages := 50 // the default, beside the default of 8,000 tokens
+		messages := 50 // the default, with the default of 8,000 tokens
 		if n > 8000 {
 			messages = n / 32
 		}
@@ -179,8 +179,7 @@ func parseBudgets(list string) ([]budget, error) {
 	return out, nil
 }
 
-// call is one call of the model: what is pending and what it answered. Where post is set, it is the end of a turn
-// instead.
+// call is one model call: its pending messages and the answer. If post is set, it is the end of a turn instead.
 type call struct {
 	pending map[providers.API][]json.RawMessage
 	answer  json.RawMessage
@@ -215,7 +214,7 @@ func recorded(sessions int) ([]call, error) {
 	return out, lines.Err()
 }
 
-// split cuts a session into turns, each beginning with a user's message, and turns into calls of the model.
+// split splits a session into turns, each beginning with a user's message, and turns into model calls.
 func split(messages []json.RawMessage) ([]call, error) {
 	var out []call
 	var turn []json.RawMessage

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
 )
 
-// row is one way of asking for windows, with the caches that they go through.
+// row is one way of requesting windows, with the caches that they pass through.
 type row struct {
 	budget   budget
 	pipeline pipeline
@@ -21,8 +21,8 @@ type row struct {
 	caches   []*cache.Cache
 	usage    []cache.Usage
 	windows  int
-	refused  int     // requests that no window answered
-	share    float64 // sum of the shares of each window that the next one begins with
+	refused  int     // requests without a window
+	share    float64 // sum, over all windows, of the share with which the next window begins
 	last     []cache.Block
 }
 
@@ -35,11 +35,11 @@ func newRow(b budget, p pipeline, format providers.API, count func(string) int) 
 	return r
 }
 
-// system is the prompt of every window: long enough to be worth caching by itself, as real ones are.
+// system is the system prompt of every window. It is long enough to be cached by itself, as real ones are.
 var system = strings.Repeat("You are an agent of an airline. Follow its policy to the letter and ask before you act. "+
 	"", 60)
 
-// ask gets a window and sends it to the caches.
+// ask requests a window and sends it to the caches.
 func (r *row) ask(s *server, c call, at time.Duration) error {
 	var w struct {
 		Messages []json.RawMessage
@@ -70,8 +70,9 @@ func (r *row) ask(s *server, c call, at time.Duration) error {
 	return nil
 }
 
-// blocks are a window as a cache sees it: the system prompt, then each message, or each of its blocks. In Anthropic's
-// format the client sets two breakpoints, behind the system prompt and at the end; elsewhere it sets none.
+// blocks returns a window as a cache sees it: the system prompt, then each message, or each of its blocks. In
+// Anthropic's format the client sets two breakpoints, after the system prompt and at the end; in other formats it
+// sets none.
 func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cache.Block, error) {
 	var out []cache.Block
 	add := func(text, role string, overhead int) {
@@ -106,16 +107,16 @@ func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cach
 	return out, nil
 }
 
-// canonical is JSON with its members in order, as providers read it.
+// canonical returns JSON with its members in order, as providers read it.
 func canonical(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it was JSON
+		panic(err) // cannot fail: it was JSON
 	}
 	return string(text)
 }
 
-// shared is the part of a window's tokens that the next one begins with.
+// shared returns the share of a window's tokens with which the next one begins.
 func shared(last, next []cache.Block) float64 {
 	all, same, equal := 0, 0, true
 	for i, b := range last {
@@ -131,8 +132,8 @@ func shared(last, next []cache.Block) float64 {
 	return float64(same) / float64(all)
 }
 
-// print writes the table: one line for each budget and pipeline, and one for pipelines whose figures are the same.
-// Tokens are means of a window; what is paid is in tokens at the price of uncached input.
+// print writes the table: one line for each budget and pipeline, and one line for pipelines with the same figures.
+// Tokens are means per window; the price is in tokens at the price of uncached input.
 func print(rows []*row) {
 	fmt.Print("| window: tokens, messages | pipeline | windows | prefix kept | tokens |")
 	for _, p := range append(caches(providers.Chat), caches(providers.Messages)...) {
@@ -167,10 +168,10 @@ func print(rows []*row) {
 	}
 }
 
-// kept is the mean share of a window that the next one begins with.
+// kept returns the mean share of a window with which the next one begins.
 func (r *row) kept() float64 { return r.share / float64(max(r.windows, 1)) }
 
-// post sends JSON to a route of the project and reads the answer.
+// post sends JSON to a route of the project and decodes the response.
 func (s *server) post(path string, body, into any) (int, error) {
 	payload, err := json.Marshal(body)
 	if err != nil {

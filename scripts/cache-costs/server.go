@@ -14,19 +14,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// sessionOf holds all that is played in a format.
+// sessionOf returns the session for everything that is played in a format.
 func sessionOf(format providers.API) string { return "played-" + string(format) }
 
-// server is the real program on a data folder of its own.
+// server is the real program with a separate data folder.
 type server struct {
 	url, key string
 	cmd      *exec.Cmd
 }
 
-// start runs the program on a free port and waits until it says where it listens.
+// start runs the program on a free port and waits until it prints its address.
 func start(binary, data string) (*server, error) {
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data)
-	for _, entry := range os.Environ() { // what would configure the server stays out
+	for _, entry := range os.Environ() { // remove variables that would configure the server
 		if !strings.HasPrefix(entry, "MNEME_") && !strings.HasPrefix(entry, "OPENAI_") && !strings.HasPrefix(entry,
 			"AGENTS_") {
 			cmd.Env = append(cmd.Env, entry)
@@ -51,7 +51,7 @@ func start(binary, data string) (*server, error) {
 			s.url = strings.TrimSpace(url)
 		}
 	}
-	go io.Copy(io.Discard, lines) // else its log would fill the pipe
+	go io.Copy(io.Discard, lines) // otherwise its log would fill the pipe
 	key, err := os.ReadFile(filepath.Join(data, "admin.key"))
 	if err != nil {
 		s.stop()

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Response is the answer to a POST. It implements http.ResponseWriter for the SDK.
+// Response is the response to a POST. It implements http.ResponseWriter for the SDK.
 type Response struct {
 	Status int
 	Body   bytes.Buffer
 	header http.Header
 }
 
-// Header is the response's header.
+// Header returns the response headers.
 func (r *Response) Header() http.Header { return r.header }
 
 // WriteHeader keeps the first status.
@@ -32,19 +32,19 @@ func (r *Response) Write(p []byte) (int, error) {
 	return r.Body.Write(p)
 }
 
-// ContentType is the type of the body.
+// ContentType returns the media type of the body.
 func (r *Response) ContentType() string { return r.header.Get("Content-Type") }
 
-// Refused reports whether the body is a text that says why the request does not keep to the protocol.
+// Refused reports whether the body is a text that says how the request violates the protocol.
 func (r *Response) Refused() bool {
 	return r.Status >= http.StatusBadRequest && strings.HasPrefix(r.ContentType(), "text/plain")
 }
 
-// maxBatch bounds the messages of one body. Older versions of the protocol allow several.
+// maxBatch is the maximum number of messages in one body. Older versions of the protocol allow several.
 const maxBatch = 64
 
-// refusal says why a body is refused before the SDK reads it, or is empty. The SDK's reader does not bound how deeply
-// values are nested; encoding/json does.
+// refusal returns the reason to refuse a body before the SDK reads it, or "". The SDK's reader does not limit the
+// nesting of values; encoding/json does.
 func refusal(body []byte) string {
 	if !json.Valid(body) {
 		return "the body is not JSON, or is nested too deeply"
@@ -56,9 +56,9 @@ func refusal(body []byte) string {
 	return ""
 }
 
-// Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one request to the next: it
-// gives no session ids and opens no streams, so any one of several servers can answer any request. Only headers whose
-// names begin with Mcp- are used. The answer is complete when Post returns. An error is that of ctx.
+// Post handles one POST of the protocol's HTTP transport. The server is stateless: it issues no session ids and opens
+// no streams, so any of several servers can handle any request. Only headers whose names begin with Mcp- are used.
+// The response is complete when Post returns. An error is that of ctx.
 func (s *Server) Post(ctx context.Context, header http.Header, body []byte, call Call) (*Response, error) {
 	w := &Response{header: http.Header{}}
 	if why := refusal(body); why != "" {

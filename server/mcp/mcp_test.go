@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// one is a server of one tool; log gets what clients are not told.
+// one returns a server with one tool; log gets what clients are not told.
 func one() (s *Server, log *bytes.Buffer) {
 	log = new(bytes.Buffer)
 	schema := json.RawMessage(`{"type":"object"}`)
@@ -27,7 +27,7 @@ func one() (s *Server, log *bytes.Buffer) {
 
 const callTool = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","arguments":{"a":"<1>"}}}`
 
-// rpcAnswer is an answer as a client reads it.
+// rpcAnswer is a response as a client reads it.
 type rpcAnswer struct {
 	Result struct {
 		Content           []struct{ Type, Text string }
@@ -75,8 +75,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	}
 }
 
-// What a model can do something about is a result; all else is an error of the protocol, and internal words stay in the
-// log.
+// Errors that a model can correct are results; all others are protocol errors, and internal texts only go to the log.
 func TestErrors(t *testing.T) {
 	fields := []fault.FieldError{{Field: "f", Code: "c", Detail: "d"}}
 	for name, test := range map[string]struct {
@@ -121,7 +120,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A request whose time is up is answered as late, and the call has ended by then.
+// A request that times out gets an error, and the call has ended by then.
 func TestPostEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
@@ -152,7 +151,8 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// What a server, or something else in its place, answers is told in words, and each call bears its own Idempotency-Key.
+// The errors of a server, or of something else at its address, are explained, and each call has its own
+// Idempotency-Key.
 func TestRemote(t *testing.T) {
 	var seen []string
 	status, body := http.StatusOK, ""

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// promptLimit is how many memories the prompt gives.
+// promptLimit is the number of memories in the prompt.
 const promptLimit = 10
 
-// addPrompt offers a prompt by which a user gives a model what is remembered of something.
+// addPrompt offers a prompt with which a user gives a model the memories about a topic.
 func (s *Server) addPrompt() {
 	s.sdk.AddPrompt(&sdk.Prompt{Name: "recall", Title: "Recall memories",
 		Description: "Gives the model what long-term memory holds about something.",
@@ -21,7 +21,7 @@ func (s *Server) addPrompt() {
 			Description: "Words to search for, or * for the most recent memories."}}}, s.prompt)
 }
 
-// prompt answers what the tool memory_recall finds, as a user's message.
+// prompt returns the results of the tool memory_recall as a user message.
 func (s *Server) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	about := req.Params.Arguments["about"]
 	arguments, err := json.Marshal(map[string]any{"query": about, "limit": promptLimit})

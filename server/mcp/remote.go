@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// remoteTime bounds one request. The server gives up sooner, and says why.
+	// remoteTime is the timeout of one request. The server's own timeout is shorter, and its error says why.
 	remoteTime = time.Minute
-	// maxRemoteBody bounds an answer, in bytes.
+	// maxRemoteBody is the maximum size of a response, in bytes.
 	maxRemoteBody = 16 << 20
 )
 
-// Remote speaks to a running server's HTTP API with a key, for one project.
+// Remote calls a running server's HTTP API with a key, for one project.
 type Remote struct {
 	URL     string // without a path, such as http://127.0.0.1:7700
 	Key     string
 	Project string
-	Client  *http.Client // nil: one of its own
+	Client  *http.Client // nil: a new client
 }
 
-// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the
-// tools of that server, and what carries them out there.
+// Open checks that the server responds, knows the key, and lets the key use the project. It returns that server's
+// tools and a Call that runs them there.
 func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -71,8 +71,8 @@ func (r Remote) call(ctx context.Context, call tools.Call) (tools.Result, error)
 	return tools.Result{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
 }
 
-// send sends a request and decodes the answer. A refusal is a *fault.Error in the server's own words; a server that
-// does not answer is one with the code server_unreachable.
+// send sends a request and decodes the response. If the server refuses, the error is a *fault.Error in the server's
+// own words; if it does not respond, the error has the code server_unreachable.
 func (r Remote) send(ctx context.Context, method, path string, body []byte, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, r.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -81,7 +81,7 @@ func (r Remote) send(ctx context.Context, method, path string, body []byte, into
 	req.Header.Set("Authorization", "Bearer "+r.Key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Idempotency-Key", rand.Text()) // lets net/http send it again where a connection was closed
+		req.Header.Set("Idempotency-Key", rand.Text()) // lets net/http retry if a connection was closed
 	}
 	res, err := r.Client.Do(req)
 	if err != nil {
@@ -112,7 +112,7 @@ func unreachable(err error) error {
 		Detail: fmt.Sprintf("the server does not answer: %v", err)}
 }
 
-// problem makes an error of the server's answer to a request that it refused.
+// problem returns the error that the server's response to a refused request describes.
 func problem(status int, body []byte) error {
 	var p struct {
 		Code      string             `json:"code"`

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// A memory is the resource memory://CATEGORY/KEY, with the parts of its namespace before the key, each escaped as a part
-// of a URL's path. Resources are what the tools memory_list and memory_get show, so that they need no way of their own
-// to where memories are.
+// The URI of a memory is memory://CATEGORY/KEY, with the parts of its namespace before the key, each escaped as a URL
+// path segment. Resources are read through the tools memory_list and memory_get, so they need no other access to
+// memories.
 const (
 	resourceScheme   = "memory"
 	resourceTemplate = resourceScheme + "://{category}/{+name}"
@@ -39,7 +39,7 @@ func (s *Server) addResources() {
 	})
 }
 
-// listResources lists memories, which the SDK, with one list for all clients, cannot.
+// listResources lists memories. The SDK cannot, because it keeps one list for all clients.
 func (s *Server) listResources(ctx context.Context, req *sdk.ListResourcesRequest, next sdk.MethodHandler) (sdk.Result,
 	error) {
 	ask := map[string]any{"limit": resourcePage}
@@ -71,7 +71,7 @@ func (s *Server) listResources(ctx context.Context, req *sdk.ListResourcesReques
 	return out, nil
 }
 
-// resourceURI is the URI of a memory.
+// resourceURI returns the URI of a memory.
 func resourceURI(m *tools.Shown) string {
 	parts := []string{resourceScheme + ":/", m.Category}
 	for _, part := range m.Namespace {
@@ -80,7 +80,7 @@ func resourceURI(m *tools.Shown) string {
 	return strings.Join(append(parts, url.PathEscape(m.Key)), "/")
 }
 
-// readResource answers a memory's content.
+// readResource returns the content of a memory.
 func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	missing := sdk.ResourceNotFoundError(req.Params.URI)
 	rest, ok := strings.CutPrefix(req.Params.URI, resourceScheme+"://")
@@ -102,10 +102,10 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 		if err := s.look(ctx, tools.NameGet, ask, &got); err != nil {
 			return nil, err
 		}
-		if got.Category != parts[0] || got.Key != ask["key"] { // there is no such memory, or not under this URI
+		if got.Category != parts[0] || got.Key != ask["key"] { // no such memory, or not under this URI
 			return nil, missing
 		}
-		if version != 0 && version != got.Version { // it was changed meanwhile
+		if version != 0 && version != got.Version { // it has changed meanwhile
 			content.Reset()
 			version, ask["offset"] = 0, 0
 			continue
@@ -120,8 +120,8 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 		Text: content.String()}}}, nil
 }
 
-// look calls a tool that only reads, and decodes its structured answer; into stays as it is where the tool failed
-// because there is no such thing.
+// look calls a read-only tool and decodes its structured result. into is unchanged if the tool failed because the
+// memory does not exist.
 func (s *Server) look(ctx context.Context, name string, ask map[string]any, into any) error {
 	arguments, err := json.Marshal(ask)
 	if err != nil {

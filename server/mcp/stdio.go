@@ -15,20 +15,20 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLine bounds a message on stdin, in bytes. The largest memory fits, even with every byte escaped.
+// maxLine is the maximum size of a message on stdin, in bytes. The largest memory fits, even with every byte escaped.
 const maxLine = 8 << 20
 
-// lastAnswers is how long Run waits for calls in flight when stdin ends.
+// lastAnswers is the time that Run waits for running calls after stdin ends.
 const lastAnswers = 5 * time.Second
 
-// Run serves one client that writes to in and reads from out, a message a line, until in or ctx ends. A line that is no
-// message is answered with an error, and Run goes on with the next line.
+// Run serves one client that writes to in and reads from out, one message per line, until in or ctx ends. It answers
+// a line that is not a message with an error and continues with the next line.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, call Call) error {
 	messages, sieved := io.Pipe()
 	answers := &answers{w: out, changed: make(chan struct{}, 1)}
 	go func() {
 		err := sieve(in, sieved, answers)
-		answers.settle(ctx) // the SDK answers nothing more once its input has ended
+		answers.settle(ctx) // the SDK sends nothing after its input has ended
 		sieved.CloseWithError(err)
 	}()
 	err := s.sdk.Run(with(ctx, call), &sdk.IOTransport{Reader: input{messages, in}, Writer: answers})
@@ -38,7 +38,7 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 	return err
 }
 
-// answers writes to the client, each line whole, and counts the calls that have no answer yet.
+// answers writes whole lines to the client and counts the calls that are not answered yet.
 type answers struct {
 	mu      sync.Mutex
 	w       io.WriteCloser
@@ -46,7 +46,7 @@ type answers struct {
 	changed chan struct{} // receives a value when due may have changed
 }
 
-// sieve passes on the lines that are messages and answers the others itself, because the SDK would end the session.
+// sieve passes on lines that are messages. It answers the others itself, because the SDK would end the session.
 func sieve(in io.Reader, messages io.Writer, out *answers) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -70,7 +70,7 @@ func sieve(in io.Reader, messages io.Writer, out *answers) error {
 	}
 }
 
-// readLine reads a line, which the caller may keep. A line of more than maxLine bytes is skipped and gives a fault.
+// readLine reads a line, which the caller may keep. It skips a line of more than maxLine bytes and returns a fault.
 func readLine(lines *bufio.Reader) (line []byte, fault *jsonrpc.Error, err error) {
 	for {
 		part, err := lines.ReadSlice('\n')
@@ -87,7 +87,7 @@ func readLine(lines *bufio.Reader) (line []byte, fault *jsonrpc.Error, err error
 	}
 }
 
-// expect says why a line is no message, or nil. It counts a call as due.
+// expect returns the reason why a line is not a message, or nil. It counts a call as unanswered.
 func (a *answers) expect(line []byte) *jsonrpc.Error {
 	if !json.Valid(line) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON, or is nested too deeply"}
@@ -108,7 +108,7 @@ func (a *answers) expect(line []byte) *jsonrpc.Error {
 	return nil
 }
 
-// fault answers a line whose id could not be read.
+// fault sends the error response to a line whose id could not be read.
 func (a *answers) fault(fault *jsonrpc.Error) error {
 	line, err := json.Marshal(struct {
 		JSONRPC string         `json:"jsonrpc"`
@@ -124,7 +124,7 @@ func (a *answers) fault(fault *jsonrpc.Error) error {
 	return err
 }
 
-// settle waits until no answer is due, at most for lastAnswers.
+// settle waits until all calls are answered, for at most lastAnswers.
 func (a *answers) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
@@ -162,10 +162,10 @@ func (a *answers) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the writer below.
+// Close closes the underlying writer.
 func (a *answers) Close() error { return a.w.Close() }
 
-// input reads messages from a pipe; closing it closes the pipe's source, too.
+// input reads messages from a pipe. Closing it also closes the pipe's source.
 type input struct {
 	*io.PipeReader
 	source io.Closer

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
-// Whatever a line is, it is answered, and the lines after it are, too.
+// Any line is answered, and so are the lines after it.
 func TestOddLinesEndNothing(t *testing.T) {
 	const parse, request = -32700, -32600
 	for name, test := range map[string]struct {
@@ -82,7 +82,7 @@ func TestOddLinesEndNothing(t *testing.T) {
 	}
 }
 
-// Lines come through whole however they arrive, the last one without its end, too.
+// Lines arrive complete however they are split, including a last line without its end.
 func TestSieveKeepsLines(t *testing.T) {
 	var want strings.Builder
 	for i := range 3 {
@@ -102,7 +102,7 @@ func TestSieveKeepsLines(t *testing.T) {
 	}
 }
 
-// What was sent before stdin ended is answered after it, in one go of a shell's pipe for example.
+// Calls sent before stdin ended are answered after it, as from a shell pipe.
 func TestLastCallsAreAnswered(t *testing.T) {
 	s, _ := one()
 	in := strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// DidYouMean words the known name that is nearest to an unknown one: it differs in case, or in at most a third of its
-// letters. It is empty where none is near.
+// DidYouMean returns a hint with the known name that is most similar to name: it differs in case, or in at most a
+// third of its letters. It returns "" if no name is similar.
 func DidYouMean(name string, known iter.Seq[string]) string {
 	best, distance := "", len(name)/3+1
 	if len(name) > 64 {
@@ -24,7 +24,7 @@ func DidYouMean(name string, known iter.Seq[string]) string {
 	return "; did you mean `" + best + "`?"
 }
 
-// edits counts the letters to insert, delete, replace or swap with their neighbour to make b of a.
+// edits returns the number of letters to insert, delete, replace or swap with a neighbour to turn a into b.
 func edits(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

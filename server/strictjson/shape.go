@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kind is what a JSON value must be. Null is always allowed and means the same as leaving the field out.
+// kind is the JSON type that a value must have. Null is always allowed and means the same as an absent field.
 type kind uint8
 
 const (
@@ -26,13 +26,13 @@ const (
 var kindNames = [...]string{"anything", "an object", "an array", "a string", "a string", "an RFC 3339 time or a day", "true or false",
 	"an integer", "a number"}
 
-// shape is what a Go type allows in JSON.
+// shape describes the JSON that a Go type allows.
 type shape struct {
 	kind   kind
-	fields map[string]field // object
-	elem   *shape           // array
-	typ    reflect.Type     // ownText: it reads itself from a text
-	end    bool             // timestamp: a day stands for its end, as the field's tag `day:"end"` says
+	fields map[string]field // of an object
+	elem   *shape           // of an array
+	typ    reflect.Type     // of an ownText, which decodes itself from a text
+	end    bool             // of a timestamp: a date means the end of that day, as the field's tag `day:"end"` says
 }
 
 // field is one field of an object. The fields of an object are numbered from 0.
@@ -41,11 +41,11 @@ type field struct {
 	shape  *shape
 }
 
-// maxFields bounds the fields of an object, because the walker notes in 64 bits which of them it has seen.
+// maxFields is the maximum number of fields of an object, because the walker marks the fields it has seen in 64 bits.
 const maxFields = 64
 
-// shapeOf derives the shape of a type. seen holds the shapes made so far, so that a type may contain itself. Types that
-// no request uses (maps, those that read JSON themselves) are anything here, and only encoding/json judges them.
+// shapeOf derives the shape of a type. seen holds the shapes made so far, so that a type may contain itself. Types
+// that no request uses (maps, types that decode their own JSON) match anything here; only encoding/json checks them.
 func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -85,7 +85,7 @@ func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	return s
 }
 
-// addFields adds the fields of a struct, and those of structs that it embeds, under their JSON names.
+// addFields adds the fields of a struct, and those of embedded structs, under their JSON names.
 func addFields(t reflect.Type, fields map[string]field, seen map[reflect.Type]*shape) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

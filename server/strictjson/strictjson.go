@@ -1,9 +1,9 @@
 // Package strictjson decodes request bodies. It refuses what encoding/json accepts: unknown and repeated names, names
-// in another case, and invalid UTF-8. It reports all such faults of a body at once, each with its path. A value of type
-// json.RawMessage is the client's own: it must be valid JSON and may otherwise be anything.
+// in another case, and invalid UTF-8. It reports all such faults of a body at once, each with its path. A
+// json.RawMessage is the client's own value: any valid JSON is allowed.
 //
 // A body is read twice. encoding/json decodes it; then a walker compares its text with the shape of the Go type,
-// because encoding/json does not say which names it met.
+// because encoding/json does not report the names that it met.
 package strictjson
 
 import (
@@ -15,10 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFaults bounds how many faults one answer lists, so that a hostile body does not get an answer of its own size.
+// MaxFaults is the maximum number of faults in one response, so that a hostile body does not get a response of its
+// size.
 const MaxFaults = 100
 
-// SyntaxError says where a body stops being JSON. Line and Column count from 1, Column in bytes; Offset from 0.
+// SyntaxError reports where a body stops being JSON. Line and Column count from 1, Column in bytes; Offset from 0.
 type SyntaxError struct {
 	Offset, Line, Column int
 	Problem              string
@@ -38,11 +39,11 @@ const (
 	Surrogate      = "lone_surrogate"
 )
 
-// Fault says why one field does not fit the request's type. Path reads like budget.max_tokens or pipeline[0].policy;
-// Pointer is the same as of RFC 6901, such as /pipeline/0/policy.
+// Fault says why one field does not fit the request's type. Path has the form budget.max_tokens or
+// pipeline[0].policy; Pointer is the same path as defined in RFC 6901, such as /pipeline/0/policy.
 type Fault struct{ Path, Pointer, Code, Detail string }
 
-// FaultsError lists the faults of a body in the order of its text. More counts those beyond MaxFaults.
+// FaultsError lists the faults of a body in the order of its text. More is the number of faults beyond MaxFaults.
 type FaultsError struct {
 	Faults []Fault
 	More   int
@@ -65,22 +66,23 @@ func (e *FaultsError) Error() string {
 	return b.String()
 }
 
-// Decoder decodes bodies into a T. It is made once per type, and safe for concurrent use.
+// Decoder decodes bodies into a T. It is safe for concurrent use. Make one per type.
 type Decoder[T any] struct{ shape *shape }
 
-// For derives a decoder from the type's fields and their json tags.
+// For returns a decoder for the type's fields and their json tags.
 func For[T any]() *Decoder[T] {
 	return &Decoder[T]{shape: shapeOf(reflect.TypeFor[T](), map[reflect.Type]*shape{})}
 }
 
-// Decode reads body, which must be one JSON value, into dst, which must be zero. Nothing in dst points into body.
+// Decode decodes body, which must be one JSON value, into dst, which must be zero. Nothing in dst points into body.
 // It fails with a *SyntaxError or a *FaultsError.
 func (d *Decoder[T]) Decode(body []byte, dst *T) error {
 	_, err := d.decode(body, dst)
 	return err
 }
 
-// Check judges a body as Decode does, and gives it with all times and integers as encoding/json reads them.
+// Check validates a body as Decode does, and returns it with all times and integers in the form that encoding/json
+// reads.
 func (d *Decoder[T]) Check(body []byte) ([]byte, error) {
 	var decoded T
 	return d.decode(body, &decoded)
@@ -109,7 +111,7 @@ func (d *Decoder[T]) decode(body []byte, dst *T) ([]byte, error) {
 	if err == nil {
 		return body, nil
 	}
-	// The walk does not judge whether a number is in range. encoding/json does, and names the first one that is not.
+	// The walk does not check the range of numbers. encoding/json does, and names the first one that is out of range.
 	fault := Fault{Code: WrongType, Detail: "value does not fit the field"}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		fault.Path, fault.Detail = wrong.Field, fmt.Sprintf("%s does not fit the field", clip(wrong.Value))
@@ -117,7 +119,7 @@ func (d *Decoder[T]) decode(body []byte, dst *T) ([]byte, error) {
 	return nil, &FaultsError{Faults: []Fault{fault}}
 }
 
-// invalidUTF8 is the offset of the first byte that is not valid UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is not valid UTF-8, or -1.
 func invalidUTF8(body []byte) int {
 	if utf8.Valid(body) {
 		return -1
@@ -141,14 +143,14 @@ func syntaxError(body []byte, offset int, problem string) *SyntaxError {
 	}
 }
 
-// edit replaces the bytes from start to end. encoding/json reads neither times without a zone, which are UTC, nor
+// edit replaces the bytes from start to end. encoding/json does not read times without a zone, which are UTC, or
 // integers with a fraction or an exponent, such as 1.0.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// edited is the body after the edits, which are in its order.
+// edited returns body after the edits, which must be in the order of the text.
 func edited(body []byte, edits []edit) []byte {
 	out := make([]byte, 0, len(body)+len(edits)*20)
 	from := 0
@@ -159,7 +161,7 @@ func edited(body []byte, edits []edit) []byte {
 	return append(out, body[from:]...)
 }
 
-// clip shortens a client's text to 128 bytes, so that it does not fill the answer.
+// clip shortens a client's text to 128 bytes, so that it does not fill the response.
 func clip(s string) string {
 	const longest = 128
 	if len(s) <= longest {

@@ -156,7 +156,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// Decode must agree with encoding/json wherever that is strict enough, and never be the laxer one.
+// Decode must agree with encoding/json if that is strict enough, and never be more lenient.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"session_id":"a\\\"b"}`, `{"session_id":"\ud800"}`, `{"session\u005fid":1}`,
@@ -190,7 +190,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if faults, ok := errors.AsType[*strictjson.FaultsError](err); ok && laxErr == nil {
 			for _, fault := range faults.Faults {
-				// These alone are stricter than encoding/json: repeated names, and names in another case.
+				// Only these are stricter than encoding/json: repeated names, and names in another case.
 				if fault.Code == strictjson.WrongType || fault.Code == strictjson.InvalidTime {
 					t.Fatalf("refused what encoding/json takes: %v", err)
 				}
@@ -220,7 +220,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// Every number in a body is one that all readers of JSON can hold, however deep it lies in a client's own values.
+// Every number in a body must be one that all JSON readers can represent, however deep it is in a client's own
+// values.
 func TestUnreadableNumbers(t *testing.T) {
 	d := strictjson.For[request]()
 	digits := strings.Repeat("9", 50_000)
@@ -249,7 +250,7 @@ func TestUnreadableNumbers(t *testing.T) {
 	}
 }
 
-// A fault's pointer is its place as of RFC 6901.
+// A fault's pointer is its position as defined in RFC 6901.
 func TestPointers(t *testing.T) {
 	d := strictjson.For[request]()
 	var got request

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names and
-// skips all others without recursion, so the depth of its recursion is that of our own types.
+// walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names
+// and skips all others without recursion, so the recursion is only as deep as the Go types.
 type walker struct {
 	body   []byte
 	at     int
@@ -26,7 +26,7 @@ type walker struct {
 	edits  []edit
 }
 
-// step is one part of a path: a field's name, or an index where name is nil.
+// step is one part of a path: a field's name, or an index if name is nil.
 type step struct {
 	name  []byte
 	index int
@@ -60,7 +60,7 @@ func (w *walker) value(s *shape) {
 	}
 }
 
-// fits reports whether a value that is not null is of a kind, which its first byte tells.
+// fits reports whether a non-null value is of kind k, judging by its first byte.
 func fits(k kind, literal []byte) bool {
 	c := literal[0]
 	switch k {
@@ -97,10 +97,10 @@ func (w *walker) timestamp(s *shape, literal []byte) {
 	w.fault(InvalidTime, "must be "+kindNames[timestamp])
 }
 
-// integer takes every number without a fraction, however it is written: 1.0 and 1e2 are integers.
+// integer accepts every number without a fraction, in any notation: 1.0 and 1e2 are integers.
 func (w *walker) integer(start int, literal []byte) {
 	if !bytes.ContainsAny(literal, ".eE") || !rawjson.Readable(literal) {
-		return // an unreadable number is a fault already
+		return // an unreadable number is already a fault
 	}
 	r, ok := new(big.Rat).SetString(string(literal))
 	if !ok || !r.IsInt() {
@@ -111,7 +111,7 @@ func (w *walker) integer(start int, literal []byte) {
 }
 
 func (w *walker) object(s *shape) {
-	var seen uint64 // one bit for each field; shapeOf refuses types with more
+	var seen uint64 // one bit per field; shapeOf refuses types with more
 	w.at++
 	for {
 		w.space()
@@ -127,7 +127,7 @@ func (w *walker) object(s *shape) {
 		w.str()
 		name := unquote(w.body[start:w.at])
 		w.space()
-		w.at++ // the colon
+		w.at++ // skip the colon
 		f, known := s.fields[string(name)]
 		w.path = append(w.path, step{name: name})
 		switch {
@@ -147,8 +147,8 @@ func (w *walker) object(s *shape) {
 	}
 }
 
-// meant says what an unknown field may have been meant to be: a field of that name elsewhere in the body, or the one
-// here whose name is nearest.
+// meant returns a hint for an unknown field: a field of that name elsewhere in the body, or the most similar name
+// here.
 func (w *walker) meant(s *shape, name []byte) string {
 	if s != w.root {
 		if _, ok := w.root.fields[string(name)]; ok {
@@ -189,7 +189,7 @@ func (w *walker) array(s *shape) {
 	}
 }
 
-// skip passes over one value of any kind.
+// skip skips one value of any kind.
 func (w *walker) skip() {
 	depth := 0
 	for {
@@ -214,8 +214,8 @@ func (w *walker) skip() {
 	}
 }
 
-// scalar passes over a number, true, false or null. An unreadable number is a fault wherever it stands, because the
-// client's own values are passed on as they came.
+// scalar skips a number, true, false or null. An unreadable number is a fault anywhere, because the client's own
+// values are passed on unchanged.
 func (w *walker) scalar() {
 	start := w.at
 scalar:
@@ -232,9 +232,9 @@ scalar:
 	}
 }
 
-// str passes over a string. Texts are long and mostly plain, so the vectorised IndexByte searches for the quote and for
-// escapes. The quote is searched again only where an escape has passed the one found before, so the time stays linear
-// however many escapes there are.
+// str skips a string. Texts are long and mostly plain, so the vectorised IndexByte searches for the quote and for
+// escapes. It searches for the quote again only after an escape beyond the last quote it found, so the time is linear
+// for any number of escapes.
 func (w *walker) str() {
 	start := w.at
 	w.at++
@@ -292,10 +292,10 @@ func (w *walker) fault(code, detail string) {
 		Detail: detail})
 }
 
-// escapePointer writes a name as a part of a JSON pointer.
+// escapePointer escapes a name for a JSON pointer.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// unquote reads a JSON string that is known to be valid. The answer is never nil, and may lie within literal.
+// unquote decodes a JSON string that is known to be valid. The result is never nil and may share memory with literal.
 func unquote(literal []byte) []byte {
 	if bytes.IndexByte(literal, '\\') < 0 {
 		return literal[1 : len(literal)-1]

@@ -19,7 +19,7 @@ import (
 
 var made = backup.Created(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC), "v1.2.3")
 
-// filled is a store of several tenants with keys and values of all lengths, among them the longest.
+// filled returns a store of several tenants with keys and values of all lengths, including the longest.
 func filled(t testing.TB, records int) store.Store {
 	t.Helper()
 	s := store.Seal(memstore.New())
@@ -91,7 +91,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that ends anywhere before its end, or goes on after it, is refused.
+// A file that is truncated anywhere, or has data after its end, is refused.
 func TestCut(t *testing.T) {
 	file, _ := written(t, filled(t, 3))
 	for n := range file {
@@ -108,7 +108,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Whatever bit of a file is flipped, it is refused, unless it is one that says nothing.
+// A file with any flipped bit is refused, unless the bit has no meaning.
 func TestFlipped(t *testing.T) {
 	s := filled(t, 1)
 	file, _ := written(t, s)
@@ -124,12 +124,12 @@ func TestFlipped(t *testing.T) {
 		}
 		file[bit/8] ^= 1 << (bit % 8)
 	}
-	if harmless > len(file) { // some bits of a frame are unused, by far not one of eight
+	if harmless > len(file) { // some bits of a frame are unused, but far fewer than one in eight
 		t.Errorf("%d of %d bits say nothing", harmless, 8*len(file))
 	}
 }
 
-// A damaged record is left out and counted, never copied as if it were whole.
+// A damaged record is omitted and counted, never copied as if it were intact.
 func TestDamaged(t *testing.T) {
 	inner := memstore.New()
 	s := store.Seal(inner)
@@ -158,7 +158,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Errors of the disk and of the one who reads come back as they are, and a failed writer leaves a file without an end.
+// Errors of the disk and of the reader are returned unchanged, and a failed writer leaves a file without an end.
 func TestErrorsOfOthers(t *testing.T) {
 	s := filled(t, 200)
 	file, _ := written(t, s)
@@ -188,7 +188,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// FuzzRead reads files of anybody: no panic, and no more memory than the longest record takes.
+// FuzzRead reads arbitrary files: no panic, and no more memory than the longest record takes.
 func FuzzRead(f *testing.F) {
 	file, _ := written(f, filled(f, 2))
 	f.Add(file)
@@ -203,7 +203,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A backup of another layout of records is refused before anything is restored, with what to do.
+// A backup with another layout of records is refused before anything is restored, with an error that says what to do.
 func TestAnotherLayout(t *testing.T) {
 	var file bytes.Buffer
 	another := made

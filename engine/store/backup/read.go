@@ -16,11 +16,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxWindow bounds the memory that reading a file takes, in bytes, whatever the file says. Write needs half of it.
+// maxWindow limits the memory for reading a file, in bytes, whatever the file says. Write needs half of it.
 const maxWindow = 8 << 20
 
-// Read reads a file to its end and calls fn, if there is one, with every record. The file is whole, and all that fn
-// was given is what was written, only if the error is nil: one of ErrNotBackup, ErrCut, ErrCorrupt, or fn's own.
+// Read reads a file to its end and calls fn, if not nil, with every record. The file is complete, and the records
+// passed to fn are what was written, only if the error is nil. Other errors are ErrNotBackup, ErrCut, ErrCorrupt, or
+// fn's own.
 func Read(r io.Reader, fn func(Record) error) (Summary, error) {
 	var first [len(magic)]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil || string(first[:]) != magic {
@@ -54,10 +55,10 @@ type reader struct {
 	total  Summary
 	begun  bool
 	record Record
-	final  error // answered as it is; nil: wording says which error is answered
+	final  error // returned unchanged; nil: wording chooses the error
 }
 
-// wording turns what the layers below say into the errors of Read.
+// wording converts errors of the layers below to the errors of Read.
 func (r *reader) wording(err error) error {
 	switch {
 	case r.final != nil:
@@ -72,7 +73,7 @@ func (r *reader) wording(err error) error {
 	return fmt.Errorf("%w (%w)", ErrCorrupt, err)
 }
 
-// source remembers why reading failed, which decoders hide among their own errors.
+// source remembers why reading failed, because decoders hide the cause.
 type source struct {
 	r   io.Reader
 	err error
@@ -86,7 +87,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// entry reads one entry and tells whether more must follow.
+// entry reads one entry and reports whether more must follow.
 func (r *reader) entry(fn func(Record) error) (more bool, err error) {
 	kind, err := r.r.ReadByte()
 	if err != nil {
@@ -119,7 +120,7 @@ func (r *reader) header() error {
 	if err != nil {
 		return err
 	}
-	if version == 1 { // which named no layout
+	if version == 1 { // version 1 had no layout
 		r.final = &store.LayoutError{What: "the backup"}
 		return r.final
 	}
@@ -174,7 +175,7 @@ func (r *reader) item(damaged bool, fn func(Record) error) (err error) {
 	return r.final
 }
 
-// end holds what was read against the counts and the checksum of the file's end. Nothing may follow it.
+// end compares what was read with the counts and the checksum at the file's end. Nothing may follow it.
 func (r *reader) end() error {
 	want := r.sum.Sum(nil)
 	for _, counted := range [...]uint64{r.total.Spaces, r.total.Records, r.total.Damaged} {

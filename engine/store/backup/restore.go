@@ -8,14 +8,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A commit of a restore is sent before it holds more than this: each waits for the disk once.
+// The limits of one commit of a restore. Each commit waits for the disk once.
 const (
 	restoreWrites = 5000
 	restoreBytes  = store.MaxBatch / 2
 )
 
-// Restore fills an empty sealed store from a file. Where it answers an error, the store holds only a part of the file
-// and is to be thrown away.
+// Restore fills an empty sealed store from a file. If it returns an error, the store holds only part of the file and
+// must be discarded.
 func Restore(ctx context.Context, s store.Store, r io.Reader) (Summary, error) {
 	f := filler{ctx: ctx, store: s}
 	total, err := Read(r, f.add)
@@ -25,7 +25,7 @@ func Restore(ctx context.Context, s store.Store, r io.Reader) (Summary, error) {
 	return total, err
 }
 
-// filler collects records of one tenant and one sort into batches.
+// filler collects records of one tenant and one class of keys into batches.
 type filler struct {
 	ctx    context.Context
 	store  store.Store

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Write writes a snapshot of a sealed store to w and returns what it wrote. It holds little memory, however much is
-// stored, and takes as long as w does. Where it fails, what was written has no end and is refused by Read.
+// Write writes a snapshot of a sealed store to w and returns a summary. It uses little memory for any amount of data,
+// and takes as long as w does. If it fails, the output has no end and Read refuses it.
 func Write(ctx context.Context, w io.Writer, s store.Store, h Header) (Summary, error) {
 	if _, err := io.WriteString(w, magic); err != nil {
 		return Summary{}, err
 	}
-	// One goroutine and the fastest level, because the server has others to serve meanwhile.
+	// One goroutine and the fastest level, because the server has other work.
 	compressed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return Summary{}, err
@@ -35,7 +35,7 @@ func Write(ctx context.Context, w io.Writer, s store.Store, h Header) (Summary, 
 		err = out.end()
 	}
 	if err != nil {
-		compressed.Reset(io.Discard) // Close must not write an end to w.
+		compressed.Reset(io.Discard) // keeps Close from writing an end to w
 	}
 	return out.total, errors.Join(err, compressed.Close())
 }
@@ -98,7 +98,7 @@ func appendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// Created is the header of a file that is begun now.
+// Created returns the header of a file that is begun now.
 func Created(now time.Time, writer string) Header {
 	return Header{CreatedAt: now.UTC().Truncate(time.Millisecond), Writer: writer[:min(len(writer), maxText)],
 		Layout: store.Layout}

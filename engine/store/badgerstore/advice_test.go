@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// writtenBytes is what the process has had written to disks.
+// writtenBytes returns the number of bytes that the process has written to disks.
 func writtenBytes(t *testing.T) (n int64) {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/io")
@@ -27,7 +27,8 @@ func writtenBytes(t *testing.T) (n int64) {
 	return 0
 }
 
-// Synced commits write about what they hold, also far from the log's start, where read-ahead would make large folios.
+// Synced commits write about as much as they contain, also far from the log's start, where read-ahead would make
+// large folios.
 func TestBytesWritten(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()

@@ -1,9 +1,8 @@
-// Package badgerstore is the default backend of the store port: two Badger databases in one folder, `main` synced
-// before a commit is acknowledged and `loose` only written. One committer for each folds every waiting batch into one
-// transaction, because Badger syncs each transaction alone.
+// Package badgerstore is the default implementation of store.Store: two Badger databases in one folder, `main`, which
+// is synced before a commit is acknowledged, and `loose`, which is only written. For each, one committer combines all
+// waiting batches into one transaction, because Badger syncs every transaction.
 //
-// Badger may answer a damaged file with missing keys or other bytes and no error, so what stands on it is read
-// through store.Seal.
+// Badger may read a damaged file as missing keys or changed bytes without an error, so read through store.Seal.
 package badgerstore
 
 import (
@@ -25,61 +24,61 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
-// their memtables and is still to be written to tables, and one table more.
+// DefaultReserve is the free space, in bytes, below which writes are refused. For both databases, it is enough for
+// the memtables that are not yet written to tables, and for one more table.
 const DefaultReserve = 2 * (waitingMemtables + 1) * memtableSize
 
-// opening is the part of the reserve that must be free to open a folder: making files of memory maps on a disk without
-// a free block kills the process.
+// opening is the divisor of the reserve that must be free to open a folder: creating memory-mapped files on a disk
+// without a free block kills the process.
 const opening = 32
 
-// ErrLocked is answered by Open where another process, or another Store of this one, has the folder open.
+// ErrLocked is returned by Open if another process, or another Store of this one, has the folder open.
 var ErrLocked = errors.New("data folder is in use by another process")
 
-// Options say where and how a store is kept. Only Dir is required.
+// Options configures a store. Only Dir is required.
 type Options struct {
-	// Dir is the data folder. It is made, readable to its owner alone, where it does not exist.
+	// Dir is the data folder. If it does not exist, it is created, readable only by its owner.
 	Dir string
-	// ReserveBytes is the free space below which Commit answers store.ErrNoSpace; 0 means DefaultReserve. Batches that
-	// only delete are taken down to half of it.
+	// ReserveBytes is the free space below which Commit returns store.ErrNoSpace; 0 means DefaultReserve. Batches
+	// that only delete are accepted down to half of it.
 	ReserveBytes uint64
-	// FreeSpace tells how many bytes are free for the data folder; nil asks the file system. It is asked once for
+	// FreeSpace returns the number of free bytes for the data folder; nil asks the file system. It is called once for
 	// each transaction.
 	FreeSpace func(dir string) (uint64, error)
-	// Memory is how many bytes the process may use; 0 or 2 GiB and more: caches have their full size.
+	// Memory is the number of bytes that the process may use; with 0, or 2 GiB and more, caches have their full size.
 	Memory int64
-	// Uncompressed keeps tables as they are, which makes what is in them visible to whoever looks into the files.
+	// Uncompressed disables the compression of tables, so that their content is visible in the files.
 	Uncompressed bool
-	// Repair makes the manifest of a refused database again where that loses nothing, and accepts commits though
-	// acknowledged ones are lost. The caller deals with what is lost before it calls Repaired.
+	// Repair recreates the manifest of a refused database if that loses nothing, and accepts commits although
+	// acknowledged ones are lost. The caller must handle the losses before it calls Repaired.
 	Repair bool
-	// Traces are names in Dir of files that are there only if a store was, too.
+	// Traces are names in Dir of files that only exist if there was a store.
 	Traces []string
-	// Now is the time that goes with findings; nil asks the system.
+	// Now returns the time for findings; nil uses the system's.
 	Now func() time.Time
-	// Logger takes what Badger and the store have to say; nil discards it.
+	// Logger is the log of Badger and the store; nil discards it.
 	Logger *slog.Logger
 }
 
-// Store implements store.Store. Make one with Open.
+// Store implements store.Store. Use Open to create one.
 type Store struct {
 	main, loose *database
 	failure     *failure
 	ledger      *ledger
 
-	// life is held by every running call, so that Close never unmaps a file under a reader.
+	// life is held by every running call, so that Close never unmaps a file that is being read.
 	life   sync.RWMutex
 	closed bool
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in a folder, or makes one. ErrLocked says that the folder is in use.
+// Open opens the store in a folder, or creates one. It returns ErrLocked if the folder is in use.
 func Open(o Options) (*Store, error) {
 	return openTuned(o, func(b badger.Options) badger.Options { return b })
 }
 
-// openTuned is Open with a last word about Badger's options.
+// openTuned is Open with a function that changes Badger's options.
 func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, error) {
 	if o.FreeSpace == nil {
 		o.FreeSpace = freeSpace
@@ -131,7 +130,7 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	return s, nil
 }
 
-// examine makes all checks of both databases, which are closed, and then corrects what can be corrected. made says that
+// examine runs all checks of both databases, which are closed, and then repairs what can be repaired. made says that
 // the store was opened before.
 func (s *Store) examine(parts [2]badger.Options, o Options) (found [2]*checkup, made bool, err error) {
 	identity, err := checkIdentity(o.Dir)
@@ -185,7 +184,7 @@ func (s *Store) examine(parts [2]badger.Options, o Options) (found [2]*checkup, 
 	return found, made, nil
 }
 
-// checkTraces refuses a folder without a store in which a store has left something.
+// checkTraces refuses a folder without a store that contains traces of one.
 func checkTraces(o Options) error {
 	if exists(filepath.Join(o.Dir, beginningName)) || Exists(o.Dir) {
 		return nil
@@ -199,7 +198,7 @@ func checkTraces(o Options) error {
 	return nil
 }
 
-// finishOpening holds the databases against each other, and gives a new store its identity.
+// finishOpening compares the databases, and gives a new store its identity.
 func (s *Store) finishOpening(o Options, made bool) error {
 	if err := s.compareDatabases(); err != nil {
 		return err
@@ -215,8 +214,8 @@ func (s *Store) finishOpening(o Options, made bool) error {
 	return nil
 }
 
-// compareDatabases refuses a loose database that knows commits of main which main has not: they were copied at different
-// times. What main is known to have lost is told already.
+// compareDatabases refuses a loose database that refers to commits that main does not have: they were copied at
+// different times. Known losses of main are not reported again.
 func (s *Store) compareDatabases() error {
 	if s.ledger.lost() != nil {
 		return nil
@@ -234,7 +233,7 @@ func (s *Store) compareDatabases() error {
 }
 
 // openDatabase opens a database that passed its checks and starts its committer. main is nil for the main database.
-// Tables that were not read yet are read once the store is opened.
+// Tables that were not read yet are read once the store is open.
 func (s *Store) openDatabase(c *checkup, main *database, o Options, sp space, opened <-chan struct{}) (*database, error) {
 	db, err := openBadger(c.o, o.Logger)
 	if err != nil {
@@ -265,12 +264,12 @@ func (s *Store) openDatabase(c *checkup, main *database, o Options, sp space, op
 	return d, nil
 }
 
-// Findings are the damages of files that were found since the folder was repaired last.
+// Findings returns the damage of files that was found since the folder was last repaired.
 func (s *Store) Findings() []Finding { return slices.Clone(s.ledger.list) }
 
-// Repaired says that the findings have been dealt with: they are put aside, and commits are accepted again.
+// Repaired says that the findings have been handled: they are archived, and commits are accepted again.
 func (s *Store) Repaired() error {
-	if _, err := s.loose.rotate(); err != nil { // so that its newest commit names what main holds now
+	if _, err := s.loose.rotate(); err != nil { // so that its newest commit names the current version of main
 		return err
 	}
 	for _, d := range []*database{s.main, s.loose} {
@@ -303,9 +302,9 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }
 
-// Failed returns nil while commits are accepted. After a commit of unknown outcome it wraps store.ErrFailed with the
-// cause, which is for the operator because it may name files. If files are damaged it is store.ErrDamaged, and if no file
-// descriptor is left, store.ErrNoDescriptors.
+// Failed returns nil while commits are accepted. After a commit with unknown outcome it wraps store.ErrFailed with
+// the cause, which is for the operator because it may name files. If files are damaged it returns store.ErrDamaged,
+// and if no file descriptor is left, store.ErrNoDescriptors.
 func (s *Store) Failed() error {
 	return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged(), s.main.log.spares.err(), s.loose.log.spares.err())
 }
@@ -328,9 +327,9 @@ func (s *Store) database(loose bool) *database {
 	return s.main
 }
 
-// openBadger opens in managed mode: there is one committer, so it counts the versions itself, and a read takes the
-// last committed one instead of waiting, as Badger's own would, for a commit that is being synced. Damage that Badger
-// answers with a panic comes back as an error.
+// openBadger opens Badger in managed mode: there is one committer, so it counts the versions itself, and a read uses
+// the last committed one, whereas Badger's own would wait for a commit that is being synced. If Badger panics because
+// of damage, openBadger returns an error.
 func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -345,11 +344,11 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 	return db, err
 }
 
-// closeWait is how often a database that is being closed looks whether it can be.
+// closeWait is the interval at which a database that is being closed checks whether it can be.
 const closeWait = 100 * time.Millisecond
 
-// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
-// in the log, too, and is read from there by the next process. It would wait for ever where its folder was removed.
+// closeBadger closes Badger, unless the disk is full: Badger would wait for space for its memtables, whose content is
+// also in the log, from which the next process reads it. It would wait for ever if its folder was removed.
 func (d *database) closeBadger() error {
 	before := starved.Load()
 	closed := make(chan error, 1)
@@ -381,7 +380,7 @@ func makeFolder(dir string) error {
 	return syncFolder(filepath.Dir(dir))
 }
 
-// syncFolder makes the names in a folder durable; Badger does so only within its own.
+// syncFolder makes changes to the names in a folder durable; Badger only does so for its own folders.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

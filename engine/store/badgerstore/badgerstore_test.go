@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/storetest"
 )
 
-// plenty is the free space of tests, so that they do not depend on the machine's.
+// plenty is the free space in tests, so that they do not depend on the machine's.
 func plenty(string) (uint64, error) { return 1 << 40, nil }
 
 func open(t testing.TB, dir string) *Store {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// small makes databases that open fast, for tests that open many.
+// small configures databases that open fast, for tests that open many.
 func small(o badger.Options) badger.Options {
 	return o.WithMemTableSize(1 << 20).WithValueThreshold(32 << 10).WithBlockCacheSize(1 << 20).WithIndexCacheSize(0)
 }
@@ -31,8 +31,8 @@ func openSmall(dir string) (*Store, error) {
 
 const flipCommits, flipPairs = 40, 4
 
-// flipFolders gives two folders that hold the same: one of a store that was closed, so that all is in tables, and one
-// of a process that was killed, so that half is in tables and the rest in logs.
+// flipFolders returns two folders with the same content: one of a closed store, with everything in tables, and one of
+// a killed process, with half in tables and the rest in logs.
 func flipFolders(t *testing.T) (closed, killed string) {
 	t.Helper()
 	running := t.TempDir()
@@ -72,7 +72,7 @@ func fillFlips(t *testing.T, s *Store, from, to int) {
 	}
 }
 
-// flipClass names the sort of byte at a place of a file.
+// flipClass returns the kind of the byte at an offset of a file.
 func flipClass(name string, data []byte, at int) string {
 	kind := filepath.Base(filepath.Dir(name)) + "/" + strings.TrimLeft(filepath.Base(name), "0123456789")
 	switch filepath.Ext(name) {
@@ -125,8 +125,8 @@ func logClass(data []byte, at int) string {
 	}
 }
 
-// TestCampaignBitFlips flips single bits in every file of a data folder. What was acknowledged is there afterwards, or
-// the damage is told: none is silent.
+// TestCampaignBitFlips flips single bits in every file of a data folder. Afterwards everything acknowledged is there,
+// or the damage is reported; it is never silent.
 func TestCampaignBitFlips(t *testing.T) {
 	seed := campaign.Seed(t)
 	closed, killed := flipFolders(t)
@@ -183,7 +183,7 @@ func folderFiles(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// flipOnce says what becomes of one flip in a copy of a folder.
+// flipOnce returns the effect of one flip in a copy of a folder.
 func flipOnce(t *testing.T, healthy, name string, data []byte, at, bit int) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "")

@@ -15,15 +15,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// Badger writes all its files but the manifest through shared memory maps of files that it has only made long. The kernel
-// allocates a block when a page is first written. If the disk is full then, it ends the process with SIGBUS, also in
-// Badger's own goroutines, where nothing can recover. So a file gets its blocks before it is mapped. A log on a full disk
-// is then an error that Badger returns, and a table waits for room.
+// Badger writes all its files except the manifest through shared memory maps of files that it has only extended. The
+// kernel allocates a block when a page is first written. If the disk is full then, it ends the process with SIGBUS,
+// also in Badger's own goroutines, where nothing can recover. So the blocks of a file are allocated before it is
+// mapped. A log on a full disk is then an error that Badger returns, and a table waits for free space.
 //
-// A map of a log is also advised to be accessed at random. Otherwise read-ahead makes the kernel cache the log in large
-// folios, and each sync writes whole folios: 27 KB and more for a turn of 2 KB.
+// The map of a log is also advised to be accessed at random. Otherwise read-ahead makes the kernel cache the log in
+// large folios, and each sync writes whole folios: 27 KB and more for a turn of 2 KB.
 //
-// Badger offers no place for either, but all its maps are made by a function that golang.org/x/sys/unix keeps in a
+// Badger has no hook for either, but all its maps are created by a function that golang.org/x/sys/unix keeps in a
 // variable. Badger imports that package, so it is initialised before this one.
 
 // mapper is the head of the variable of that name in golang.org/x/sys/unix. TestMapsHaveBlocks fails when it is no
@@ -55,7 +55,7 @@ func init() {
 	}
 }
 
-// fileName names the file of a descriptor, or is empty.
+// fileName returns the name of a descriptor's file, or "".
 func fileName(fd int) string {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {
@@ -64,7 +64,7 @@ func fileName(fd int) string {
 	return name
 }
 
-// adviseRandom advises a map. Without the advice all works as well, but writes more.
+// adviseRandom advises a map. Without the advice everything works, but more is written.
 func adviseRandom(at, length uintptr) {
 	_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, at, length, syscall.MADV_RANDOM)
 	if errno != 0 {
@@ -76,21 +76,21 @@ func adviseRandom(at, length uintptr) {
 
 var adviceFailed sync.Once
 
-// starved counts the maps that found no blocks.
+// starved counts the maps whose blocks could not be allocated.
 var starved atomic.Int64
 
-// starvedPause is how often a table that found no blocks looks for them again. Its map must not fail, because Badger's
-// compaction loses that error, and then removes the tables that it was to merge.
+// starvedPause is the interval at which a table retries to allocate its blocks. Its map must not fail, because
+// Badger's compaction loses that error, and then removes the tables that it was to merge.
 const starvedPause = time.Second
 
-// backMap gives a file of some kind that is about to be mapped its blocks. A log gets only its first ones: see logBlocks.
+// backMap allocates the blocks of a file that is about to be mapped. A log only gets its first ones: see logBlocks.
 func backMap(fd int, kind string, offset, length int64) error {
 	if kind == wal.Extension {
 		length = min(length, logChunk)
 	}
 	var info syscall.Stat_t
 	if err := syscall.Fstat(fd, &info); err != nil || info.Blocks*512 >= offset+length {
-		return err // An old file is left as it is.
+		return err // an existing file is not changed
 	}
 	for {
 		err := allocate(fd, 0, offset, length)
@@ -108,16 +108,16 @@ func backMap(fd int, kind string, offset, length int64) error {
 	}
 }
 
-// canAllocate says that files can be given blocks here.
+// canAllocate is true because blocks of files can be allocated on this system.
 const canAllocate = true
 
 // keepSize is FALLOC_FL_KEEP_SIZE.
 const keepSize = 1
 
-// fallocate is a variable for a test that has no disk to fill.
+// fallocate is a variable so that a test can simulate a full disk.
 var fallocate = syscall.Fallocate
 
-// allocate gives a part of a file its blocks.
+// allocate allocates the blocks of a part of a file.
 func allocate(fd int, mode uint32, offset, length int64) error {
 	for {
 		if err := fallocate(fd, mode, offset, length); !errors.Is(err, syscall.EINTR) {
@@ -126,7 +126,7 @@ func allocate(fd int, mode uint32, offset, length int64) error {
 	}
 }
 
-// fill writes zeros to a new file, which gives it its blocks where the file system has no other way.
+// fill writes zeros to a new file, which allocates its blocks if the file system has no other way.
 func fill(fd int, offset, length int64) error {
 	var info syscall.Stat_t
 	if err := syscall.Fstat(fd, &info); err != nil || info.Blocks > 0 {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// canAllocate says that files cannot be given blocks here: the free space is the only guard.
+// canAllocate is false because blocks of files cannot be allocated on this system: the free space is the only guard.
 const canAllocate = false
 
 const keepSize = 0

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Every file that a running store has mapped for writing has the blocks that will be written.
+// For every file that a running store has mapped for writing, the blocks to be written are allocated.
 func TestMapsHaveBlocks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -39,8 +39,8 @@ func TestMapsHaveBlocks(t *testing.T) {
 	}
 }
 
-// Where no file gets blocks any more, commits go on as long as the log has some, and are then refused, while tables
-// cannot be written. Once there is room, all goes on, and everything acknowledged is there.
+// If no blocks can be allocated, commits continue as long as the log has some, and are then refused, while tables
+// cannot be written. Once there is space, everything continues, and everything acknowledged is there.
 func TestNoBlocks(t *testing.T) {
 	var full atomic.Bool
 	fallocate = func(fd int, mode uint32, offset, length int64) error {
@@ -71,7 +71,7 @@ func TestNoBlocks(t *testing.T) {
 		return false
 	}
 	starting := starved.Load()
-	// Tables are written in the background, so that it takes some rounds until one meets a disk without blocks.
+	// Tables are written in the background, so it takes some rounds until one meets a disk without blocks.
 	for round := 0; round < 2 || starved.Load() == starting && round < 100; round++ {
 		for range 30 + round {
 			write()

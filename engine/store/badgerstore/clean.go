@@ -15,15 +15,15 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// Reading every table takes about a second for each GB. A database that was closed in good order leaves a mark that says
-// what its tables look like to the file system. Where they still look so, they are read after the database is open
-// instead of before. What rots meanwhile, without the file system's knowledge, is an error for whoever reads it, and
-// commits are refused once it is found, as while the server runs.
+// Reading every table takes about a second per GB. A database that is closed cleanly leaves a mark with the state of
+// its tables in the file system. If their state is unchanged, they are read after the database is open instead of
+// before. Bit rot that the file system does not notice is then an error when it is read, and commits are refused once
+// it is found, as while the server runs.
 
-// cleanName is the mark's file. It is removed before the database is opened.
+// cleanName is the name of the mark. It is removed before the database is opened.
 const cleanName = "CLEAN"
 
-// tableState is how one table looks: anything that is written to the file changes it.
+// tableState returns the state of one table's file. Anything written to the file changes it.
 func tableState(dir string, id uint64) (string, error) {
 	name := table.NewFilename(id, dir)
 	info, err := os.Stat(name)
@@ -34,7 +34,7 @@ func tableState(dir string, id uint64) (string, error) {
 	return fmt.Sprintf("%s %d %d %s\n", filepath.Base(name), info.Size(), info.ModTime().UnixNano(), changed), err
 }
 
-// markOf is the mark of a database with these tables.
+// markOf returns the mark of a database with these tables.
 func markOf(dir string, ids []uint64) ([]byte, error) {
 	var b bytes.Buffer
 	for _, id := range ids {
@@ -47,8 +47,7 @@ func markOf(dir string, ids []uint64) ([]byte, error) {
 	return fmt.Appendf(b.Bytes(), "%08x\n", crc32.Checksum(b.Bytes(), castagnoli)), nil
 }
 
-// markClean leaves the mark of a database that was closed in good order. Where the file system does not tell enough of
-// files, there is none.
+// markClean writes the mark of a cleanly closed database, unless the file system does not provide the data for it.
 func markClean(o badger.Options) error {
 	m, err := readManifest(o)
 	if err != nil || m == nil {
@@ -64,7 +63,7 @@ func markClean(o badger.Options) error {
 	return replace(filepath.Join(o.Dir, cleanName), mark)
 }
 
-// takeMark removes the mark, and tells whether it was that of the tables.
+// takeMark removes the mark, and reports whether it matched the tables.
 func takeMark(dir string, ids []uint64) (clean bool, err error) {
 	name := filepath.Join(dir, cleanName)
 	found, err := os.ReadFile(name)
@@ -81,11 +80,11 @@ func takeMark(dir string, ids []uint64) (clean bool, err error) {
 	return err == nil && bytes.Equal(found, mark), nil
 }
 
-// readPause is how long the tables of a database that is opened wait for its first readers. Tests set it.
+// readPause is how long readLater waits after opening, so that the first readers are not delayed. Tests set it.
 var readPause = time.Second
 
-// readLater reads the tables that were not read before their store was opened, until ctx ends. It tells whether all were
-// read and none is damaged. One that a compaction removes meanwhile was read by the compaction.
+// readLater reads the tables that were not read before their store was opened, until ctx ends. It reports whether all
+// were read and none is damaged. A table that a compaction removes meanwhile was read by the compaction.
 func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread []tableFile) bool {
 	if len(unread) == 0 {
 		return true
@@ -111,7 +110,7 @@ func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread
 			}
 			d.failure.log.Error("a table is damaged", "file", filepath.Base(t.name), "error", err)
 			failedBlocks.Add(1)
-			_ = d.damaged() // which says what to do
+			_ = d.damaged() // logs what to do
 			return false
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lastChange names a file and the time of its last change, which no program can set.
+// lastChange returns the identity of a file and the time of its last change, which no program can set.
 func lastChange(info os.FileInfo) (string, error) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lastChange answers that nothing is known: tables are read before the database is opened.
+// lastChange reports that nothing is known, so tables are read before the database is opened.
 func lastChange(os.FileInfo) (string, error) { return "", errors.ErrUnsupported }

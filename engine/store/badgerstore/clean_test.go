@@ -11,13 +11,13 @@ import (
 
 func init() { readPause = 0 }
 
-// closed gives a folder that was closed in good order, and a table of its main database.
+// closed returns a cleanly closed folder, and a table of its main database.
 func closed(t *testing.T) (dir, table string) {
 	t.Helper()
 	dir, _ = flipFolders(t)
 	s, err := openSmall(dir)
 	if err == nil {
-		all := <-s.main.read // Closed before all tables are read, the database has no mark.
+		all := <-s.main.read // If it is closed before all tables are read, the database has no mark.
 		s.main.read <- all
 		err = s.Close()
 	}
@@ -37,8 +37,8 @@ func marked(t *testing.T, dir string) bool {
 	return err == nil
 }
 
-// Tables of a database that was closed in good order are read once it is open. The mark that says so is there only while
-// the database is closed, and not where they were not all read.
+// Tables of a cleanly closed database are read once it is open. The mark only exists while the database is closed,
+// and only if all tables were read.
 func TestMarkOfCleanStop(t *testing.T) {
 	dir, _ := closed(t)
 	if !marked(t, dir) {
@@ -55,7 +55,7 @@ func TestMarkOfCleanStop(t *testing.T) {
 		t.Errorf("%d pairs are read, %d fail", there, failed)
 	}
 	<-s.main.read
-	s.main.read <- false // as where it is closed before all tables are read
+	s.main.read <- false // as if it were closed before all tables are read
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func TestMarkOfCleanStop(t *testing.T) {
 	}
 }
 
-// What rots in a table while nobody looks, and the file system does not know of, is found once the database is open, and
-// cut out by the next start.
+// Bit rot in a table that the file system does not notice is found once the database is open, and removed by the next
+// start.
 func TestRotBehindMark(t *testing.T) {
 	dir, table := closed(t)
 	smash(t, table, 8_000, 1)

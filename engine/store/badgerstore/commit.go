@@ -16,37 +16,37 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/cache"
 )
 
-// queueLength bounds the batches that wait while another is committed; further callers wait to queue.
+// queueLength is the number of batches that may wait while another is committed; further callers wait to queue.
 const queueLength = 1024
 
-// database is one Badger database. One transaction is committed at a time: by a caller who finds none under way, or else
-// by the committer. Either takes with it all batches that wait.
+// database is one Badger database. One transaction is committed at a time: by a caller who finds none running, or
+// else by the committer. Either includes all waiting batches.
 type database struct {
 	db        *badger.DB
-	synced    bool // before a commit is acknowledged
+	synced    bool // whether commits are synced before they are acknowledged
 	snapshots *snapshots
 	cache     *cache.Cache
 	failure   *failure
 	space     space
 	log       *logBlocks
 	committed *committedFile
-	damage    error  // refuses commits
-	doubtful  []Span // reads answer an error
-	failed    int64  // blocks that had failed when the database was opened
+	damage    error  // if set, commits fail with it
+	doubtful  []Span // keys whose reads fail
+	failed    int64  // failed blocks when the database was opened
 	told      sync.Once
 	queue     chan *request
-	queued    chan struct{} // holds one while the committer is to look at the queue
+	queued    chan struct{} // holds a value while the committer must look at the queue
 	stopped   chan struct{}
 	closing   context.CancelFunc // ends readLater
-	read      chan bool          // what readLater tells
+	read      chan bool          // the result of readLater
 	lister    *lister
-	listed    chan struct{} // the lister has ended
-	main      *snapshots    // of the main database; nil: this is it
-	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
+	listed    chan struct{} // closed when the lister has ended
+	main      *snapshots    // of the main database; nil: this is the main database
+	// writing is held while a transaction is built and committed, and by Compact while Badger must not get any.
 	writing sync.Mutex
-	group   []*request    // of the transaction, while writing is held
-	written []store.Batch // what of it is in the transaction
-	// apply commits a transaction at a version. Tests replace it to delay a commit or to make it fail.
+	group   []*request    // the requests of the transaction, while writing is held
+	written []store.Batch // those of its batches that are in the transaction
+	// apply commits a transaction at a version. Tests replace it to delay a commit or make it fail.
 	apply func(txn *badger.Txn, version uint64) error
 }
 
@@ -81,7 +81,8 @@ func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database,
 	}, nil
 }
 
-// close ends the committer. No submit may run or follow. Where all is well, the database gets the mark of a clean stop.
+// close ends the committer. No submit may run or follow. If there was no failure, it marks the database as cleanly
+// closed.
 func (d *database) close() error {
 	d.closing()
 	close(d.queued)
@@ -97,7 +98,7 @@ func (d *database) close() error {
 	return markClean(d.db.Opts())
 }
 
-// run is the committer: it commits what came while others committed.
+// run is the committer: it commits the batches that arrived during other commits.
 func (d *database) run() {
 	defer close(d.stopped)
 	for range d.queued {
@@ -107,8 +108,8 @@ func (d *database) run() {
 	}
 }
 
-// commit commits all that wait as one transaction, or as several where one does not hold them, and answers each. writing
-// must be held.
+// commit commits all waiting batches in one transaction, or in several if they do not fit, and sends the results. The
+// caller must hold writing.
 func (d *database) commit() {
 	var left *request
 	for {
@@ -126,8 +127,8 @@ func (d *database) commit() {
 	}
 }
 
-// gather adds a request, which may be nil, and all that wait to a group, as far as one transaction holds them. The one
-// that did not fit, taken up too, comes back. Where there is none, none waits.
+// gather adds a request, which may be nil, and all waiting ones to a group, as far as they fit into one transaction.
+// It returns the first that did not fit, which is taken from the queue too, or nil if the queue is empty.
 func (d *database) gather(group []*request, first *request) ([]*request, *request) {
 	var size, writes int64
 	add := func(r *request) {
@@ -155,15 +156,15 @@ func (d *database) gather(group []*request, first *request) ([]*request, *reques
 	}
 }
 
-// limits are what the requests of one transaction may take, in bytes and in entries. A memtable has room for so much when
-// it is about to be changed, and Badger ends the process where more is put into it.
+// limits returns the maximum size, in bytes and in entries, of the requests of one transaction. This is the space in
+// a memtable just before Badger replaces it; Badger ends the process if more is put into it.
 func (d *database) limits() (size, writes int64) {
-	const own = 128 // bytes of the mark and of the end
+	const own = 128 // bytes for the mark and the end
 	return d.db.MaxBatchSize() - own, d.db.MaxBatchCount() - ownWrites - 1
 }
 
-// outcomes makes one transaction of a group and commits it. It gives the answer to each of the group's requests; those
-// that are refused leave nothing in the transaction. writing must be held.
+// outcomes builds one transaction from a group and commits it. It returns the result of each request; refused ones
+// leave nothing in the transaction. The caller must hold writing.
 func (d *database) outcomes(group []*request) (outcomes []error) {
 	outcomes = make([]error, len(group))
 	all := func(err error) []error {
@@ -216,10 +217,10 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		written = append(written, r.batch)
 	}
 	if err := d.damaged(); err != nil {
-		return all(err) // A precondition that holds may do so because a block could not be read.
+		return all(err) // A precondition may hold only because a block could not be read.
 	}
 	if writes == 0 {
-		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
+		return outcomes // Only transactions in the log get a version, so that a missing version indicates damage.
 	}
 	if err := d.applyNext(txn, version, logged, writes, written); err != nil {
 		return all(err)
@@ -227,15 +228,15 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	return outcomes
 }
 
-// ownLogged bounds what the mark and the end of a transaction take in the log, and ownWrites counts them.
+// ownLogged is the maximum size of a transaction's mark and end in the log, and ownWrites is their number.
 const (
 	ownLogged = 256
 	ownWrites = 2
 )
 
-// applyNext commits a transaction, which holds the written batches and takes at most logged bytes of the log, as the one
-// after version. If that fails, or Badger panics, the database accepts no more commits: a part of the transaction may be
-// in the log.
+// applyNext commits a transaction, which holds the written batches and takes at most logged bytes of the log, as the
+// one after version. If that fails, or Badger panics, the database accepts no more commits, because part of the
+// transaction may be in the log.
 func (d *database) applyNext(
 	txn *badger.Txn, version uint64, logged, writes int64, written []store.Batch,
 ) (err error) {
@@ -256,13 +257,13 @@ func (d *database) applyNext(
 		return err
 	}
 	if d.log.rotates() {
-		d.log.spares.release() // which ready takes again before the next commit that may rotate
+		d.log.spares.release() // ready takes them again before the next commit that may rotate
 	}
 	if err := d.apply(txn, version+1); err != nil {
 		return err
 	}
 	if err := d.committed.write(version + 1); err != nil {
-		// The commit is durable. With an older number here, fewer damages can be told.
+		// The commit is durable. An older number in the file only means that less damage can be detected.
 		d.failure.log.Warn("the number of the newest commit was not noted", "error", err)
 	}
 	if err := d.log.wrote(logged+ownLogged, writes+ownWrites); err != nil {
@@ -273,7 +274,7 @@ func (d *database) applyNext(
 	return nil
 }
 
-// check holds preconditions against the transaction's state, with what was folded into it before.
+// check checks preconditions against the state of the transaction, including the batches already in it.
 func check(txn *badger.Txn, expect []store.Expect) (err error) {
 	defer recoverDamage(&err)
 	for i, e := range expect {
@@ -314,8 +315,8 @@ func write(txn *badger.Txn, b store.Batch) error {
 	return nil
 }
 
-// failure is set once, by the first commit of unknown outcome. What that commit wrote may be in the log in part, and
-// a log is read only up to its first flaw: anything written behind it could be lost.
+// failure is set once, by the first commit with unknown outcome. Part of that commit may be in the log, and a log is
+// read only up to its first flaw: anything written after it could be lost.
 type failure struct {
 	log   *slog.Logger
 	cause atomic.Pointer[error]
@@ -328,7 +329,7 @@ func (f *failure) set(cause error) {
 	}
 }
 
-// Err is nil while all is well.
+// Err returns nil if there was no failure.
 func (f *failure) Err() error {
 	if err := f.cause.Load(); err != nil {
 		return *err

@@ -23,7 +23,7 @@ func mustCommit(t testing.TB, s store.Store, b store.Batch) {
 	}
 }
 
-// read returns a key's value, "" where it is absent.
+// read returns a key's value, "" if it is absent.
 func read(t testing.TB, s store.Store, key string) string {
 	t.Helper()
 	res, err := s.Read(t.Context(), "acme", store.Query{Keys: [][]byte{[]byte(key)}})
@@ -64,7 +64,7 @@ func waitQueued(d *database, n int) {
 	}
 }
 
-// TestFolding commits from many writers while one transaction is held up: all of them make the second.
+// TestFolding commits from many writers while one transaction is held up: all of them are in the second.
 func TestFolding(t *testing.T) {
 	for _, sort := range []string{"k", "z"} {
 		s := open(t, t.TempDir())
@@ -78,7 +78,8 @@ func TestFolding(t *testing.T) {
 		for w := range writers {
 			go func() {
 				b := pair(fmt.Sprint(sort, w), "1")
-				// Of those that fold, one can have the number: its precondition is checked against the ones before.
+				// Only one of the combined batches can get the number: its precondition is checked after the earlier
+				// ones.
 				b.Expect = []store.Expect{{Key: []byte(sort + "winner")}}
 				b.Put = append(b.Put, pair(sort+"winner", fmt.Sprint(w)).Put...)
 				results <- s.Commit(t.Context(), "acme", b)
@@ -143,7 +144,7 @@ func TestFoldingStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestContext ends contexts before and after their batches are taken up.
+// TestContext ends contexts before and after their batches are taken.
 func TestContext(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
@@ -169,7 +170,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestReadDoesNotWait reads while a commit is on its way to the disk.
+// TestReadDoesNotWait reads while a commit is being written to disk.
 func TestReadDoesNotWait(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()
@@ -190,7 +191,7 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestFailStop lets a commit fail: nothing is written any more, in either database, and reads go on.
+// TestFailStop lets a commit fail: nothing more is written, in either database, and reads continue.
 func TestFailStop(t *testing.T) {
 	cause := errors.New("input/output error")
 	for name, fails := range map[string]func(*badger.Txn, uint64) error{

@@ -13,9 +13,9 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// commitMark is a key that no tenant has, see lengthBase. Each commit writes it. Its value is the version of the commit
-// before, so that a missing commit is noticed, and in the loose database also the newest version of the main one, so that
-// copies of both that do not belong together are.
+// commitMark is a key that no tenant has, see lengthBase. Each commit writes it. Its value is the version of the
+// previous commit, so that a missing commit is noticed. In the loose database the value also has the newest version
+// of the main one, so that copies of the two from different times are noticed.
 var commitMark = []byte{lengthBase - 1, 'c', 'o', 'm', 'm', 'i', 't'}
 
 func (d *database) mark(version uint64) []byte {
@@ -26,7 +26,7 @@ func (d *database) mark(version uint64) []byte {
 	return mark
 }
 
-// mainSeen is the version of the main database that the newest commit of the loose one names; 0: it names none.
+// mainSeen returns the version of the main database that the newest commit of the loose one names; 0: it names none.
 func (d *database) mainSeen() (version uint64, err error) {
 	defer recoverDamage(&err)
 	txn := d.db.NewTransactionAt(d.snapshots.current(), false)
@@ -47,13 +47,13 @@ func (d *database) mainSeen() (version uint64, err error) {
 	return version, err
 }
 
-// committedName is a file beside Badger's. It holds the version of the newest commit that was acknowledged. It is
-// written after each and not synced, so it tells more than the log only where the log lost something.
+// committedName is a file next to Badger's. It holds the version of the newest acknowledged commit. It is written
+// after each commit and not synced, so it is ahead of the log only if the log lost something.
 const committedName = "COMMITTED"
 
 const committedSize = 8 + bootSize + crc32.Size
 
-// committed is what the file says: a version, and which run of the machine it was written in.
+// committed is the content of the file: a version, and the boot of the machine in which it was written.
 type committed struct {
 	version uint64
 	boot    [bootSize]byte
@@ -61,7 +61,7 @@ type committed struct {
 
 var errCommitted = errors.New("damaged")
 
-// readCommitted reads a database's file. Where there is none, the version is 0.
+// readCommitted reads a database's file. The version is 0 if there is none.
 func readCommitted(dir string) (c committed, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, committedName))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) == 0 {
@@ -79,13 +79,13 @@ func readCommitted(dir string) (c committed, err error) {
 	return c, nil
 }
 
-// committedFile keeps the version of the newest commit.
+// committedFile stores the version of the newest commit.
 type committedFile struct {
 	file *os.File
 	boot [bootSize]byte
 }
 
-// openCommitted opens a database's file for writing. Where it says nothing yet, it gets the version.
+// openCommitted opens a database's file for writing. An empty file gets the version.
 func openCommitted(dir string, version uint64) (*committedFile, error) {
 	f, err := os.OpenFile(filepath.Join(dir, committedName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -109,11 +109,11 @@ func (c *committedFile) write(version uint64) error {
 	return err
 }
 
-// bootSize is the length of what names a run of the machine.
+// bootSize is the length of a boot id.
 const bootSize = 16
 
-// bootID names this run of the machine, or is zero where that cannot be told. After another run, unsynced writes may
-// be missing.
+// bootID returns the id of this boot of the machine, or zero if unknown. After another boot, unsynced writes may be
+// missing.
 func bootID() (id [bootSize]byte) {
 	if raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		copy(id[:], raw)

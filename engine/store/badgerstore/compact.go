@@ -8,10 +8,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Compact rewrites the files of the loose or of the synced keys so that they hold nothing that was deleted or overwritten
-// before the call. Reads and writes go on beside it, but it waits for reads that began before it, up to a minute. It
-// needs about as much free space as these files take. After an error, files are as valid as before, and may still hold
-// what was deleted.
+// Compact rewrites the files of the loose or of the synced keys so that they contain nothing that was deleted or
+// overwritten before the call. Reads and writes continue, but it waits for reads that began before it, up to a
+// minute. It needs about as much free space as these files take. After an error, files are as valid as before, and
+// may still contain deleted data.
 func (s *Store) Compact(ctx context.Context, loose bool) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -33,7 +33,7 @@ func (s *Store) Compact(ctx context.Context, loose bool) error {
 	return nil
 }
 
-// Room is store.ErrNoSpace where Commit would answer that now.
+// Room returns store.ErrNoSpace if Commit would return that now.
 func (s *Store) Room() error {
 	s.main.writing.Lock()
 	defer s.main.writing.Unlock()
@@ -47,8 +47,8 @@ func (d *database) compact(ctx context.Context) (err error) {
 	if free, err := d.space.free(); err != nil || free < d.space.reserve+uint64(lsm) {
 		return errors.Join(store.ErrNoSpace, err)
 	}
-	// Flatten leaves the tables of level 0 alone while all data is there, until they are as many as make Badger compact
-	// the level by itself. Each rotation adds one.
+	// If all data is in level 0, Flatten does not compact it until there are enough tables for Badger to compact the
+	// level itself. Each rotation adds one.
 	for range d.db.Opts().NumLevelZeroTables + 2 {
 		flushing, err := d.rotate()
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// filesWith names the files of a folder that hold a text.
+// filesWith returns the files of a folder that contain a text.
 func filesWith(t *testing.T, dir, text string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -40,7 +40,8 @@ func compact(t *testing.T, s *Store) {
 	}
 }
 
-// What was deleted or overwritten is in no file after Compact, wherever it lay: in the log, in young tables or in old.
+// After Compact, no file contains deleted or overwritten data, wherever it was: in the log, in young tables or in
+// old.
 func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 	const secret = "confidential-text-0123456789"
 	dir := t.TempDir()
@@ -59,7 +60,7 @@ func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 		for _, key := range keys(round) {
 			mustCommit(t, s, store.Batch{Put: []store.Pair{{Key: key, Value: []byte(secret)}}})
 		}
-		if round < 2 { // the last round stays in memory and in the log
+		if round < 2 { // the last round remains in memory and in the log
 			compact(t, s)
 		}
 	}
@@ -85,7 +86,7 @@ func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 	}
 }
 
-// Writers and readers go on while the files are rewritten, and lose nothing, then or after the next opening.
+// Writers and readers continue while the files are rewritten, and lose nothing, then or after the next opening.
 func TestCompactBesideWriters(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -12,20 +12,20 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// ErrNoStore is answered for a folder that holds no store.
+// ErrNoStore is returned for a folder without a store.
 var ErrNoStore = errors.New("no store is in this folder")
 
-// Copy is a store opened beside its folder: what a process left there is read, with what it takes to recover it, and
-// nothing there is changed.
+// Copy is a store opened from a copy of its folder. The copy is recovered as needed; the original folder is not
+// changed.
 type Copy struct {
 	*Store
 	scratch string
 	locks   []*os.File
 }
 
-// OpenCopy opens a copy of the store in a folder. Badger cannot open a folder read-only after a crash, so the copy is
-// one: files that never change are linked, others copied, into a new folder beside, which Close removes. Until then no
-// other process can open the folder. ErrLocked says that one has.
+// OpenCopy opens a copy of the store in a folder. Badger cannot open a folder read-only after a crash, so a copy is
+// made: files that never change are linked, others copied, into a new folder next to it, which Close removes. Until
+// then no other process can open the folder. It returns ErrLocked if another process has it open.
 func OpenCopy(o Options) (_ *Copy, err error) {
 	if !Exists(o.Dir) {
 		return nil, ErrNoStore
@@ -70,7 +70,8 @@ func OpenCopy(o Options) (_ *Copy, err error) {
 	return c, nil
 }
 
-// lasting keeps Badger from compacting: it cuts the tables that it is done with to nothing, and those are linked.
+// lasting disables Badger's compaction, because it truncates the tables that it has finished with, and those are
+// linked.
 func lasting(o badger.Options) badger.Options {
 	return o.WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1 << 21)
 }
@@ -90,7 +91,7 @@ func (c *Copy) release() error {
 	return err
 }
 
-// scratchFolder lies beside the folder, so that files can be linked, or where that cannot be, among temporary files.
+// scratchFolder creates a folder next to the store's, so that files can be linked, or else among temporary files.
 func scratchFolder(dir string) (string, error) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		if name, err := os.MkdirTemp(filepath.Dir(abs), ".mneme-copy-*"); err == nil {
@@ -105,7 +106,7 @@ func copyable(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// copyStore copies what says what a folder is, and both databases.
+// copyStore copies the identity of the store and both databases.
 func copyStore(from, to string) error {
 	for _, name := range [...]string{identityName, beginningName} {
 		if !exists(filepath.Join(from, name)) {
@@ -136,7 +137,7 @@ func copyFolder(from, to string) error {
 		if !entry.Type().IsRegular() || name == lockName || name == cleanName {
 			continue
 		}
-		// Tables are written once; all other files go on being written to, once the copy is open.
+		// Tables are written once; all other files are written to when the copy is open.
 		if filepath.Ext(name) == ".sst" && os.Link(filepath.Join(from, name), filepath.Join(to, name)) == nil {
 			continue
 		}
@@ -147,10 +148,10 @@ func copyFolder(from, to string) error {
 	return nil
 }
 
-// lockName is the file in which Badger says who has a folder open.
+// lockName is the file in which Badger records who has a folder open.
 const lockName = "LOCK"
 
-// copyFile leaves out blocks of zeros: logs are made long and are mostly empty.
+// copyFile leaves out blocks of zeros, because logs are created long and are mostly empty.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// fingerprints are the names, modes and contents of all files in a folder.
+// fingerprints returns the names, modes and contents of all files in a folder.
 func fingerprints(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -38,14 +38,14 @@ func fingerprints(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A copy shows what a killed process left, and not a byte of its folder changes, though there is much to compact.
+// A copy shows what a killed process left, and no byte of its folder changes, even if there is much to compact.
 func TestCopyChangesNothing(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "data")
 		if killed {
 			runAndKill(t, dir)
 		}
-		// Each opening leaves tables behind, enough of them to be merged by whoever opens the folder for good.
+		// Each opening leaves tables, enough that a real opening of the folder would merge them.
 		for n := range 8 {
 			s := open(t, dir)
 			for _, sort := range []string{"k", "z"} {

@@ -17,20 +17,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// damagedFolder lies in the data folder. It keeps damaged files as they were found, and the list of what was found.
+// damagedFolder is a folder in the data folder. It holds the original damaged files and the list of findings.
 const damagedFolder = "damaged"
 
 const findingsName = "findings.ndjson"
 
-// Finding is one damage of the database's files. It is kept until somebody repairs the folder.
+// Finding is one damage of the database's files. It is kept until the folder is repaired.
 type Finding struct {
 	At       time.Time `json:"at"`
 	Database string    `json:"database"`         // main or loose
 	File     string    `json:"file"`             // where it was found
-	Kept     string    `json:"kept,omitempty"`   // the file as it was, in the folder `damaged`
+	Kept     string    `json:"kept,omitempty"`   // the original file, in the folder `damaged`
 	Offset   int       `json:"offset,omitempty"` // in the file
-	Lost     bool      `json:"lost"`             // acknowledged commits are, else nothing is
-	Spans    []Span    `json:"spans,omitempty"`  // where what is lost was stored; empty where that cannot be told
+	Lost     bool      `json:"lost"`             // acknowledged commits are lost
+	Spans    []Span    `json:"spans,omitempty"`  // where the lost data was stored; empty if unknown
 	What     string    `json:"what"`
 }
 
@@ -51,7 +51,7 @@ func openLedger(dir string, now func() time.Time, log *slog.Logger) (*ledger, er
 	for line := range bytes.Lines(raw) {
 		var f Finding
 		if json.Unmarshal(line, &f) != nil {
-			// A line may be cut, or damaged itself. That somebody found something is certain.
+			// A line may be cut, or damaged itself. It is certain that there was a finding.
 			f = Finding{File: findingsName, Lost: true, What: "a line of the list of findings cannot be read"}
 		}
 		l.list = append(l.list, f)
@@ -71,7 +71,7 @@ func (l *ledger) say(f Finding) {
 		"offset", f.Offset, "what", f.What, "kept", f.Kept)
 }
 
-// add makes a finding durable.
+// add stores a finding durably.
 func (l *ledger) add(f Finding) error {
 	f.At = l.now().UTC()
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -94,7 +94,7 @@ func (l *ledger) add(f Finding) error {
 	return nil
 }
 
-// keep sets a copy of a file aside and gives its name there.
+// keep copies a file to the folder of damaged files and returns its name there.
 func (l *ledger) keep(database, name string) (string, error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return "", err
@@ -106,8 +106,8 @@ func (l *ledger) keep(database, name string) (string, error) {
 	return kept, nil
 }
 
-// lost is the error that refuses writes where acknowledged commits are lost: what is written then could take their
-// numbers once more. Unsynced records are not numbered by what they were before.
+// lost returns the error for writes if acknowledged commits are lost: new writes could reuse their numbers. The
+// numbers of unsynced records do not depend on earlier records.
 func (l *ledger) lost() error {
 	if slices.ContainsFunc(l.list, func(f Finding) bool { return f.Lost && f.Database != "loose" }) {
 		return store.ErrDamaged
@@ -115,7 +115,7 @@ func (l *ledger) lost() error {
 	return nil
 }
 
-// spans are where what is stored in a database is in doubt.
+// spans returns the key ranges of a database whose content is in doubt.
 func (l *ledger) spans(database string) (all []Span) {
 	for _, f := range l.list {
 		if f.Database == database {
@@ -125,13 +125,13 @@ func (l *ledger) spans(database string) (all []Span) {
 	return all
 }
 
-// Doubts tells whether something that a tenant stored may be lost.
+// Doubts reports whether data of a tenant may be lost.
 func (f Finding) Doubts(tenant string) bool {
 	overlaps := func(s Span) bool { return s.overlaps(appendKey(nil, tenant, nil), prefixEnd(tenant)) }
 	return f.Lost && f.Database != "loose" && (len(f.Spans) == 0 || slices.ContainsFunc(f.Spans, overlaps))
 }
 
-// close ends the list: the folder is repaired. The list and what was kept stay under another name.
+// close ends the list, because the folder is repaired. The list and the kept files remain under another name.
 func (l *ledger) close() error {
 	if len(l.list) == 0 {
 		return nil
@@ -144,7 +144,7 @@ func (l *ledger) close() error {
 	return syncFolder(l.dir)
 }
 
-// compare holds what Badger found against what was committed.
+// compare compares what Badger found with what was committed.
 func (c *checkup) compare(version uint64) (err error) {
 	if c.committed.version <= version || !c.trusted() {
 		for _, kept := range c.torn {
@@ -154,14 +154,14 @@ func (c *checkup) compare(version uint64) (err error) {
 	}
 	for _, f := range c.ledger.list {
 		if f.Lost && f.Database == c.database {
-			return nil // It is told already.
+			return nil // already reported
 		}
 	}
 	return c.ledger.add(Finding{Database: c.database, File: "*" + wal.Extension, Kept: strings.Join(c.torn, ", "),
 		Lost: true, What: fmt.Sprintf("commits %d to %d are missing", version+1, c.committed.version)})
 }
 
-// replace gives a file other content at once.
+// replace replaces the content of a file atomically.
 func replace(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".salvaged-*")
 	if err != nil {

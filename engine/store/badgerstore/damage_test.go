@@ -18,7 +18,7 @@ const damagePairs = 400
 
 func damageKey(sort string, i int) []byte { return fmt.Appendf(nil, "%s%04d", sort, i) }
 
-// damageValue is neither compressible nor like any other.
+// damageValue returns a value that is incompressible and unlike any other.
 func damageValue(i int) string {
 	random := rand.New(rand.NewPCG(uint64(i), 1))
 	v := make([]byte, 100+random.IntN(200))
@@ -29,7 +29,7 @@ func damageValue(i int) string {
 }
 
 // TestDamage flips bits in copies of a data folder, in its tables and in its logs. Whatever Badger makes of that, a
-// sealed read answers right bytes, Damaged, or nothing.
+// sealed read returns correct bytes, Damaged, or nothing.
 func TestDamage(t *testing.T) {
 	for _, file := range []string{"main/*.sst", "loose/*.sst", "main/*.mem", "loose/*.mem"} {
 		t.Run(file, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestDamage(t *testing.T) {
 				if err := os.CopyFS(dir, os.DirFS(healthy)); err != nil {
 					t.Fatal(err)
 				}
-				// The end of a table says how the rest is to be read, so it has its share.
+				// The end of a table says how to read the rest, so it is tested separately.
 				at := flip(t, filepath.Join(dir, file), random, i%4 == 0)
 				lost += readDamaged(t, dir, at)
 			}
@@ -78,7 +78,7 @@ func damageFolder(t *testing.T, logs bool) string {
 	if err := os.CopyFS(running, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	// Logs are made long and sparse. Without their empty ends the many copies of this one cost little.
+	// Logs are created long and sparse. Without their empty ends the many copies of this one are small.
 	for _, name := range []string{"main/00001.mem", "loose/00001.mem"} {
 		name = filepath.Join(running, name)
 		data, err := os.ReadFile(name)
@@ -92,7 +92,7 @@ func damageFolder(t *testing.T, logs bool) string {
 	return running
 }
 
-// flip changes one bit in the written part of the one file that matches, and says where.
+// flip changes one bit in the written part of the one file that matches, and returns its position.
 func flip(t *testing.T, pattern string, random *rand.Rand, atEnd bool) string {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
@@ -118,7 +118,7 @@ func flip(t *testing.T, pattern string, random *rand.Rand, atEnd bool) string {
 	return fmt.Sprintf("bit %d of byte %d of %d in %s", bit, at, written, filepath.Base(names[0]))
 }
 
-// readDamaged returns how many pairs cannot be read any more.
+// readDamaged returns the number of pairs that can no longer be read.
 func readDamaged(t *testing.T, dir, at string) (lost int) {
 	t.Helper()
 	bare, err := Open(Options{Dir: dir, FreeSpace: plenty})
@@ -162,7 +162,7 @@ func readDamaged(t *testing.T, dir, at string) (lost int) {
 	return lost
 }
 
-// TestPanic has damage that Badger answers with a panic come out as an error, without what the panic says.
+// TestPanic checks that damage on which Badger panics becomes an error, without the text of the panic.
 func TestPanic(t *testing.T) {
 	read := func() (err error) {
 		defer recoverDamage(&err)

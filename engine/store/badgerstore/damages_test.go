@@ -18,8 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// grownFolder gives a folder that was closed ten times, so that it has tables on several levels, and how it looked before
-// the last commits. It holds what the folders of flipFolders hold.
+// grownFolder returns a folder that was closed ten times, so that it has tables on several levels, and its state
+// before the last commits. Its content is that of flipFolders.
 func grownFolder(t *testing.T) (grown, stale string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +43,8 @@ func grownFolder(t *testing.T) (grown, stale string) {
 	return dir, stale
 }
 
-// damages are what may happen to a data folder, and what the next start must make of it: "refused", "repaired" (refused until
-// a repair), "told" by findings, or "harmless", which is that all acknowledged keys are there.
+// damageCase is damage to a data folder, with the expected result of the next start: "refused", "repaired" (refused
+// until a repair), "told" by findings, or "harmless", which means that all acknowledged keys are there.
 type damageCase struct {
 	name string
 	of   string // grown, closed or killed
@@ -52,7 +52,7 @@ type damageCase struct {
 	do   func(t *testing.T, dir string)
 }
 
-// named gives the files of a folder that match a pattern, in order.
+// named returns the files of a folder that match a pattern, in order.
 func named(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -108,7 +108,7 @@ func flipAt(at func(size int) int) func([]byte) []byte {
 	}
 }
 
-// records gives where the records of a manifest begin, and where the last one ends.
+// records returns the offsets of a manifest's records, and the end of the last one.
 func records(data []byte) (starts []int) {
 	at := len(manifestMagic)
 	for at+recordHead <= len(data) {
@@ -234,7 +234,7 @@ func allDamages(stale string) []damageCase {
 	return all
 }
 
-// reduced is a TABLES that lists no tables, as one that is behind.
+// reduced returns a TABLES without tables, like an outdated one.
 func reduced(data []byte) []byte {
 	l := &listing{}
 	line, _, _ := strings.Cut(string(data), "\n")
@@ -244,8 +244,8 @@ func reduced(data []byte) []byte {
 	return l.encode()
 }
 
-// TestDamages damages copies of data folders in many ways. None loses an acknowledged key without a word, none is refused
-// that is whole, a refusal changes nothing, and a repair that succeeds brings all back.
+// TestDamages damages copies of data folders in many ways. No acknowledged key is lost silently, no intact folder is
+// refused, a refusal changes nothing, and a successful repair restores everything.
 func TestDamages(t *testing.T) {
 	grown, stale := grownFolder(t)
 	closed, killed := flipFolders(t)
@@ -254,7 +254,7 @@ func TestDamages(t *testing.T) {
 	for _, c := range allDamages(stale) {
 		t.Run(c.of+" "+strings.ReplaceAll(c.name, "/", " "), func(t *testing.T) {
 			dir := t.TempDir()
-			// A table must not be linked: Badger cuts those that it is done with.
+			// A table must not be linked: Badger truncates tables that it has finished with.
 			if err := os.CopyFS(dir, os.DirFS(folders[c.of])); err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +280,7 @@ func outcome(t *testing.T, dir string) string {
 		if !refused && !layout {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
-		// Only an open database tells how the two belong together.
+		// Only an open database tells whether the two belong together.
 		opened := strings.Contains(err.Error(), "newer than main")
 		if after := fingerprints(t, dir); !opened && !reflect.DeepEqual(before, after) {
 			t.Errorf("it was refused, and the folder changed\nfrom %v\nto   %v", before, after)
@@ -303,7 +303,7 @@ func outcome(t *testing.T, dir string) string {
 	return "harmless"
 }
 
-// repaired repairs a refused folder. If that succeeds, all is there.
+// repaired repairs a refused folder. If that succeeds, it checks that everything is there.
 func repaired(t *testing.T, dir string) bool {
 	t.Helper()
 	s, err := openDamaged(dir, true)
@@ -327,7 +327,7 @@ func openDamaged(dir string, repair bool) (*Store, error) {
 		Now: func() time.Time { return time.Unix(1e9, 0) }}, small)
 }
 
-// A manifest that is made anew names what it was given.
+// A new manifest names the given tables.
 func TestEncodeManifest(t *testing.T) {
 	dir := t.TempDir()
 	tables := []listedTable{{id: 1, level: 6, compression: 1}, {id: 300, level: 0, compression: 0}}

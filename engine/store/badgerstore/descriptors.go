@@ -10,15 +10,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// spares are file descriptors that a database holds for Badger, which opens the next log and its folder in the midst of a
-// commit, and cannot go on if that fails. They are given up right before a commit that may need them.
+// spares are file descriptors that a database reserves for Badger, which opens the next log and its folder during a
+// commit, and cannot continue if that fails. They are released right before a commit that may need them.
 type spares struct {
 	held [2]*os.File
 	// short says that a commit was refused for lack of descriptors, and none has succeeded since.
 	short atomic.Bool
 }
 
-// take opens the spares that are missing.
+// take opens the missing spares.
 func (s *spares) take() error {
 	for i, f := range s.held {
 		if f != nil {
@@ -42,18 +42,18 @@ func (s *spares) release() {
 	}
 }
 
-// err is an ErrNoDescriptors while commits are refused for lack of descriptors. It looks whether some are free again, so
-// that a server to which no client writes any more recovers.
+// err returns an ErrNoDescriptors while commits are refused for lack of descriptors. It checks whether some are free
+// again, so that a server without writing clients recovers.
 func (s *spares) err() error {
 	if !s.short.Load() {
 		return nil
 	}
-	var probe spares // as many as making the next log takes
+	var probe spares // as many as creating the next log takes
 	defer probe.release()
 	return probe.take()
 }
 
-// shortage tells what the store lacks where a file cannot be made or extended: descriptors, or else space.
+// shortage returns the error for a file that cannot be created or extended: no descriptors, or else no space.
 func shortage(err error) error {
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return store.ErrNoDescriptors

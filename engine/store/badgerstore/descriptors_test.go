@@ -16,10 +16,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// exhausting names, in the environment of a child process, what is to be done without a file descriptor.
+// exhausting is the environment variable that tells a child process what to do without a file descriptor.
 const exhausting = "BADGERSTORE_TEST_EXHAUSTING"
 
-// hog has all file descriptors of the process.
+// hog holds all file descriptors of the process.
 type hog []*os.File
 
 func takeAll(t *testing.T) (h hog) {
@@ -45,8 +45,9 @@ func (h hog) release() {
 	}
 }
 
-// Without a file descriptor, commits that need the next log are refused by name, reads go on, a compaction ends with its
-// context, and nothing panics. Once descriptors are free, all goes on, and every acknowledged commit is there.
+// Without a file descriptor, commits that need the next log are refused with that reason, reads continue, a
+// compaction ends with its context, and nothing panics. Once descriptors are free, everything continues, and every
+// acknowledged commit is there.
 func TestNoDescriptors(t *testing.T) {
 	if what := os.Getenv(exhausting); what != "" {
 		withoutDescriptors(t, what)
@@ -92,7 +93,7 @@ func withoutDescriptors(t *testing.T, what string) {
 	h := takeAll(t)
 	if what == "compaction" {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, _ = s.main.rotate() // either is an outcome; what matters is that nothing breaks
+		_, _ = s.main.rotate() // both outcomes are allowed; nothing may break
 		cancel()
 		if err := s.Compact(ctx, false); !errors.Is(err, context.Canceled) {
 			t.Errorf("Compact: %v", err)
@@ -138,7 +139,7 @@ func withoutDescriptors(t *testing.T, what string) {
 	}
 }
 
-// If Badger fails to begin the next log all the same, commits are refused, reads answer errors, and nothing panics.
+// If Badger still fails to start the next log, commits are refused, reads return errors, and nothing panics.
 func TestRotationFails(t *testing.T) {
 	s, err := openTuned(Options{Dir: t.TempDir(), FreeSpace: plenty}, tiny)
 	if err != nil {
@@ -169,7 +170,7 @@ func TestRotationFails(t *testing.T) {
 	_ = s.Close() // says that the next log cannot be removed
 }
 
-// TestMemtableLimit fails where a new version of Badger keeps the limit of its memtable elsewhere.
+// TestMemtableLimit fails if a new version of Badger has moved the limit of its memtable.
 func TestMemtableLimit(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer s.Close()

@@ -73,7 +73,7 @@ func killBatch(writer, n int) store.Batch {
 	return b
 }
 
-// TestKill kills a process in the midst of its writers. What it had acknowledged is there, and no batch in part.
+// TestKill kills a process during its commits. What it had acknowledged is there, and no batch in part.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv(killed); dir != "" {
 		writeUntilKilled(t, dir)
@@ -134,7 +134,7 @@ func runAndKill(t *testing.T, dir string) [killWriters]int {
 	}
 	var acknowledged [killWriters]int
 	lines := bufio.NewScanner(out)
-	sorts := [2]int{} // synced and loose batches: the disk may be busy, so the loose ones alone may be many
+	sorts := [2]int{} // synced and loose batches: the disk may be busy, so that there are many loose ones only
 	for n, dead := 0, false; lines.Scan(); n++ {
 		var writer, batch int
 		if _, err := fmt.Sscanf(lines.Text(), "%d %d", &writer, &batch); err != nil || batch != acknowledged[writer] {
@@ -174,7 +174,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 	t.Fatal(<-failed)
 }
 
-// TestFolderRemoved holds that a store whose folder was removed under it can be closed all the same.
+// TestFolderRemoved checks that a store whose folder was removed can still be closed.
 func TestFolderRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// failedBlocks counts the blocks of tables that could not be read since the process began. Badger takes such a block
-// for the end of the table, and tells nobody; but it puts the error into words.
+// failedBlocks counts the blocks of tables that could not be read since the process started. Badger treats such a
+// block as the end of the table and does not report it, but it formats the error, which is how it is noticed.
 var failedBlocks atomic.Int64
 
 type counted struct{ error }
@@ -25,8 +25,8 @@ func init() {
 	y.ErrChecksumMismatch, s2.ErrCorrupt = counted{y.ErrChecksumMismatch}, counted{s2.ErrCorrupt}
 }
 
-// damaged refuses commits where acknowledged ones are lost, or where a block could not be read since the database was
-// opened. Whoever opens the folder next finds which table that was.
+// damaged returns an error for commits if acknowledged ones are lost, or if a block could not be read since the
+// database was opened. The next process that opens the folder finds out which table it was.
 func (d *database) damaged() error {
 	if d.damage == nil && failedBlocks.Load() > d.failed {
 		d.told.Do(func() {
@@ -38,7 +38,7 @@ func (d *database) damaged() error {
 	return d.damage
 }
 
-// doubts tells whether any key of [from, to) may be older than what was acknowledged.
+// doubts reports whether any key of [from, to) may be older than what was acknowledged.
 func (d *database) doubts(from, to []byte) bool {
 	return slices.ContainsFunc(d.doubtful, func(s Span) bool { return s.overlaps(from, to) })
 }

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// identityName is the file in the data folder that says what the folder is. It is written once both databases were
-	// opened for the first time.
+	// identityName is the file in the data folder that identifies the store. It is written once both databases have
+	// been opened for the first time.
 	identityName = "STORE"
-	// beginningName is in the data folder from before the databases are made until identityName is there. Nothing was
-	// acknowledged before that.
+	// beginningName is a file in the data folder from before the databases are created until identityName exists.
+	// Nothing was acknowledged before that.
 	beginningName = "STORE.beginning"
-	// databaseName is the file in each database's folder with the id of the store that it belongs to.
+	// databaseName is the file in each database's folder with the id of its store.
 	databaseName = "ID"
 )
 
-// identity says what a data folder is.
+// identity is the content of STORE.
 type identity struct {
 	Layout int       `json:"layout"`
 	ID     string    `json:"id"`
@@ -37,7 +37,7 @@ type identity struct {
 // errIdentity says that STORE is damaged.
 var errIdentity = errors.New("STORE is damaged")
 
-// readIdentity reads a folder's STORE; nil: there is none.
+// readIdentity reads a folder's STORE. It returns nil if there is none.
 func readIdentity(dir string) (*identity, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,8 +53,8 @@ func readIdentity(dir string) (*identity, error) {
 	return &i, nil
 }
 
-// checkIdentity refuses a folder of another layout, and one whose databases belong to different stores. It answers nil
-// for a folder that holds no store, or one whose making was interrupted.
+// checkIdentity refuses a folder of another layout, and one whose databases belong to different stores. It returns
+// nil for a folder without a store, or with one whose creation was interrupted.
 func checkIdentity(dir string) (*identity, error) {
 	i, err := readIdentity(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func checkIdentity(dir string) (*identity, error) {
 	for _, part := range databases {
 		raw, err := os.ReadFile(filepath.Join(dir, part, databaseName))
 		if errors.Is(err, fs.ErrNotExist) && !exists(filepath.Join(dir, part)) {
-			continue // told by the checks of the database
+			continue // reported by the checks of the database
 		}
 		if err != nil {
 			return nil, refuse(filepath.Join(part, databaseName), "it cannot be read: %v", err)
@@ -84,7 +84,7 @@ func checkIdentity(dir string) (*identity, error) {
 	return i, nil
 }
 
-// identify makes the identity of a folder whose databases were opened for the first time.
+// identify creates the identity of a folder whose databases have been opened for the first time.
 func identify(dir string, now time.Time) (*identity, error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -109,10 +109,10 @@ func identify(dir string, now time.Time) (*identity, error) {
 	return i, syncFolder(dir)
 }
 
-// begin notes that a folder's databases are about to be made.
+// begin records that a folder's databases are about to be created.
 func begin(dir string) error { return replace(filepath.Join(dir, beginningName), nil) }
 
-// databases are the folders of the two databases.
+// databases lists the folders of the two databases.
 var databases = [...]string{"main", "loose"}
 
 func exists(name string) bool {
@@ -120,13 +120,13 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// Exists tells whether a folder holds a store, or what is left of one.
+// Exists reports whether a folder holds a store, or what is left of one.
 func Exists(dir string) bool {
 	return copyable(filepath.Join(dir, identityName)) || copyable(filepath.Join(dir, "main", badger.ManifestFilename))
 }
 
-// checkOwner refuses a folder whose files belong to another user: what this process writes there, that user's server
-// could not open.
+// checkOwner refuses a folder whose files belong to another user, because that user's server could not open the files
+// that this process would write.
 func checkOwner(dir string) error {
 	for _, name := range [...]string{identityName, "main", "loose"} {
 		info, err := os.Stat(filepath.Join(dir, name))

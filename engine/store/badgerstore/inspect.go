@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// RefusedError says that a data folder is not what a process left there, so that opening it would lose acknowledged
-// writes.
+// RefusedError reports that a data folder is not as the last process left it, so that opening it would lose
+// acknowledged writes.
 type RefusedError struct {
 	File   string // in the data folder
 	What   string
@@ -26,13 +26,13 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s; %s", e.File, e.What, e.Remedy) }
 
-// refuse is the refusal of a check that is made before anything is changed.
+// refuse returns the error of a check that runs before anything is changed.
 func refuse(file, format string, args ...any) error {
 	return &RefusedError{File: file, What: fmt.Sprintf(format, args...), Remedy: "nothing was changed. Run `mneme repair " +
 		"--data FOLDER`, which makes the manifest again if that loses nothing; otherwise restore a backup"}
 }
 
-// checkup is what is found out about a database before Badger opens it.
+// checkup is what is known about a database before Badger opens it.
 type checkup struct {
 	o         badger.Options
 	database  string
@@ -40,11 +40,11 @@ type checkup struct {
 	ledger    *ledger
 	log       *slog.Logger
 	committed committed
-	manifest  *manifest // nil: the database is yet to be made
+	manifest  *manifest // nil: the database does not exist yet
 	listing   *listing  // nil: it cannot be read
 	notes     []Finding // to be added to the ledger
 	newest    uint64    // the largest version in the named tables
-	last      uint64    // and in the logs, too
+	last      uint64    // the largest version in tables and logs
 	unnamed   []unnamedTable
 	flawed    []flawedLog
 	empty     []string // logs without a byte
@@ -53,7 +53,8 @@ type checkup struct {
 	unread    []tableFile
 }
 
-// unnamedTable is one that the manifest does not name. A process that is killed while it writes tables leaves some.
+// unnamedTable is a table that the manifest does not name. A process that is killed while it writes tables may leave
+// some.
 type unnamedTable struct {
 	name   string
 	id     uint64
@@ -65,7 +66,7 @@ type flawedLog struct {
 	scan *wal.Log
 }
 
-// inspect makes all checks of a database that is closed, and changes nothing. made says that the store was opened before.
+// inspect runs all checks of a closed database, and changes nothing. made says that the store was opened before.
 func inspect(o badger.Options, l *ledger, log *slog.Logger, made bool) (*checkup, error) {
 	c := &checkup{o: o, database: filepath.Base(o.Dir), dir: o.Dir, ledger: l, log: log}
 	var err error
@@ -105,7 +106,7 @@ func (c *checkup) refuse(file, format string, args ...any) error {
 	return refuse(filepath.Join(c.database, file), format, args...)
 }
 
-// checkAbsence refuses a database without a manifest where anything says that there was one.
+// checkAbsence refuses a database without a manifest if there is evidence of an earlier one.
 func (c *checkup) checkAbsence(made bool) error {
 	if made {
 		return c.refuse(badger.ManifestFilename, "it is missing, and the store was opened before")
@@ -122,7 +123,7 @@ func (c *checkup) checkAbsence(made bool) error {
 	return nil
 }
 
-// checkListing holds the manifest against what TABLES says of its beginning.
+// checkListing compares the manifest with what TABLES says about its beginning.
 func (c *checkup) checkListing(made bool) error {
 	var err error
 	c.listing, err = readListing(c.dir)
@@ -140,14 +141,14 @@ func (c *checkup) checkListing(made bool) error {
 		return nil
 	}
 	if c.manifest.rewritten {
-		c.listing = nil // Badger wrote the manifest anew right before the process died
+		c.listing = nil // Badger rewrote the manifest right before the process died
 		return nil
 	}
 	return c.refuse(badger.ManifestFilename, "it does not begin with the %d bytes that it had: it was cut, replaced or is "+
 		"older than the tables", c.listing.length)
 }
 
-// checkTables looks at the index of each table that a manifest names, and finds those that it does not name.
+// checkTables reads the index of each table that a manifest names, and finds those that it does not name.
 func (c *checkup) checkTables(m *manifest) error {
 	listed := map[uint64]listedTable{}
 	if c.listing != nil {
@@ -239,10 +240,10 @@ func (c *checkup) scanLogs() error {
 	return nil
 }
 
-// checkContiguity refuses a database whose named tables and logs lack commits that are in tables which the manifest does
-// not name, or which the end of the manifest may have named. A process that is killed leaves tables without a name, but
-// what is in them is also in the logs, or in the tables that they were made of. Unsynced commits may be missing once the
-// machine has been started again.
+// checkContiguity refuses a database if its named tables and logs lack commits that are in tables without a name, or
+// in tables that the end of the manifest may have named. A killed process leaves tables without a name, but their
+// content is also in the logs, or in the tables that they were made of. Unsynced commits may be missing after a
+// restart of the machine.
 func (c *checkup) checkContiguity() error {
 	if c.restarted() {
 		return nil
@@ -268,13 +269,13 @@ func (c *checkup) checkContiguity() error {
 	return nil
 }
 
-// restarted tells whether the machine has been started again since the database took its last unsynced commit.
+// restarted reports whether the machine was restarted after the database accepted its last unsynced commit.
 func (c *checkup) restarted() bool { return c.database == "loose" && c.committed.boot != bootID() }
 
-// trusted tells whether a commit that is noted must be there.
+// trusted reports whether a recorded commit must be present.
 func (c *checkup) trusted() bool { return !c.restarted() }
 
-// correct corrects what can be corrected in a database that passed its checks, and takes out what cannot. later allows it
+// correct repairs what can be repaired in a database that passed its checks, and removes what cannot. later allows it
 // to leave tables for readLater.
 func (c *checkup) correct(later bool) error {
 	for _, f := range c.notes {
@@ -282,7 +283,7 @@ func (c *checkup) correct(later bool) error {
 			return err
 		}
 	}
-	for _, name := range c.empty { // See logBlocks: Badger cannot open it.
+	for _, name := range c.empty { // Badger cannot open an empty log, see logBlocks
 		if err := os.Remove(name); err != nil {
 			return err
 		}
@@ -330,7 +331,7 @@ func (c *checkup) correctLog(l flawedLog) error {
 		return fmt.Errorf("setting the damaged file aside: %w", err)
 	}
 	if len(l.scan.Flaws) == 0 {
-		// A process that is killed leaves such a log. Once Badger is open, compare tells whether a commit is missing.
+		// A killed process leaves such a log. After Badger has opened, compare tells whether a commit is missing.
 		c.torn = append(c.torn, kept)
 	}
 	for _, f := range l.scan.Flaws {

@@ -3,8 +3,8 @@ package badgerstore
 import "github.com/seed-0906e6bc/mneme/engine/store"
 
 // A stored key is one byte for the tenant's length, the tenant and the key, so that no tenant's keys are a prefix of
-// another's. The length is counted from lengthBase: no stored key then begins with '!', where Badger keeps keys of
-// its own, or with 0xff, so that every tenant's keys have a next prefix to seek back from.
+// another's. The length is counted from lengthBase: no stored key then begins with '!', which Badger uses for its own
+// keys, or with 0xff, so that every tenant's keys have a next prefix to seek back from.
 const lengthBase = 0x40
 
 func appendKey(dst []byte, tenant string, key []byte) []byte {
@@ -13,7 +13,7 @@ func appendKey(dst []byte, tenant string, key []byte) []byte {
 	return append(dst, key...)
 }
 
-// prefixEnd returns the first stored key after all of a tenant's.
+// prefixEnd returns the first stored key after all keys of a tenant.
 func prefixEnd(tenant string) []byte {
 	end := appendKey(nil, tenant, nil)
 	for i := len(end) - 1; ; i-- {
@@ -23,7 +23,7 @@ func prefixEnd(tenant string) []byte {
 	}
 }
 
-// storedKeys returns the batch with stored keys in place of its own. Values stay the caller's.
+// storedKeys returns the batch with stored keys. The values are shared with the caller's batch.
 func storedKeys(tenant string, b store.Batch) store.Batch {
 	writes := len(b.Put) + len(b.Delete)
 	size := (1 + len(tenant)) * (len(b.Expect) + writes)

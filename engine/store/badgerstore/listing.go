@@ -18,13 +18,13 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// listingName is a file beside Badger's MANIFEST. It says how long the MANIFEST was, its checksum, and what each table
-// looked like. A MANIFEST only grows, so what TABLES says of its first bytes stays true: TABLES may be older than the
-// MANIFEST, never newer. With it a MANIFEST that was cut, replaced or taken from an older copy is noticed, and one that is
-// lost can be made again.
+// listingName is a file next to Badger's MANIFEST. It holds the length of the MANIFEST, its checksum, and a
+// description of each table. A MANIFEST only grows, so what TABLES says about its first bytes remains true: TABLES
+// may be older than the MANIFEST, never newer. It detects a MANIFEST that was cut, replaced or taken from an older
+// copy, and a lost one can be recreated from it.
 const listingName = "TABLES"
 
-// listing is what TABLES says.
+// listing is the content of TABLES.
 type listing struct {
 	length int64  // of the MANIFEST
 	sum    uint32 // CRC-32C of it
@@ -47,7 +47,7 @@ func (l *listing) encode() []byte {
 	return fmt.Appendf(b.Bytes(), "%08x\n", crc32.Checksum(b.Bytes(), castagnoli))
 }
 
-// errListing says that a database has no TABLES, or a damaged one.
+// errListing is returned if a database has no TABLES, or a damaged one.
 var errListing = errors.New("TABLES is missing or damaged")
 
 // readListing reads a database's TABLES.
@@ -59,7 +59,7 @@ func readListing(dir string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	const end = 9 // the checksum and a new line
+	const end = 9 // the checksum and a newline
 	if len(raw) < end || fmt.Sprintf("%08x\n", crc32.Checksum(raw[:len(raw)-end], castagnoli)) != string(raw[len(raw)-end:]) {
 		return nil, errListing
 	}
@@ -80,18 +80,18 @@ func readListing(dir string) (*listing, error) {
 	return l, nil
 }
 
-// lister keeps a database's TABLES.
+// lister keeps a database's TABLES up to date.
 type lister struct {
 	o       badger.Options
 	log     *slog.Logger
-	seen    os.FileInfo // the MANIFEST that TABLES is of
+	seen    os.FileInfo // the MANIFEST that TABLES describes
 	indexes map[uint64]tableIndex
 }
 
-// listEvery is how often a lister looks whether the MANIFEST has changed.
+// listEvery is the interval at which a lister checks whether the MANIFEST has changed.
 const listEvery = time.Second
 
-// run keeps TABLES up to date until ctx ends.
+// run updates TABLES until ctx ends.
 func (l *lister) run(ctx context.Context) {
 	tick := time.NewTicker(listEvery)
 	defer tick.Stop()

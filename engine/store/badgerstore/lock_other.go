@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// lockFolder knows no way to keep Badger out here.
+// lockFolder cannot keep Badger out on this system.
 func lockFolder(string) (*os.File, error) {
 	return nil, fmt.Errorf("locking a folder: %w", errors.ErrUnsupported)
 }

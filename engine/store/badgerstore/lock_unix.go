@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFolder takes the lock that Badger takes. ErrLocked says that somebody has it.
+// lockFolder takes the same lock as Badger. It returns ErrLocked if it is held.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

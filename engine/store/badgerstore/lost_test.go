@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// Where acknowledged commits cannot be saved, the store says so and takes no more until it is repaired, however
-// often it is opened. All other commits are there, and the log is kept as it was.
+// If acknowledged commits cannot be recovered, the store reports that and accepts no more until it is repaired,
+// however often it is opened. All other commits are there, and the original log is kept.
 func TestLostCommits(t *testing.T) {
 	_, killed := flipFolders(t)
 	log := filepath.Join("main", "00001"+wal.Extension)
@@ -106,7 +106,7 @@ func TestLostCommits(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves a transaction without its end. That is no damage.
+// A killed process leaves a transaction without its end. That is not damage.
 func TestTornEndIsNoDamage(t *testing.T) {
 	_, killed := flipFolders(t)
 	file := filepath.Join(killed, "main", "00001"+wal.Extension)
@@ -115,7 +115,7 @@ func TestTornEndIsNoDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := len(bytes.TrimRight(data, "\x00"))
-	// What a next commit would have begun to write: the first half of one that is there.
+	// What a next commit would have started to write: the first half of an existing one.
 	s := wal.Scan(bytes.Clone(data), flipCommits/2, commitMark)
 	last := s.Whole[len(s.Whole)-1]
 	for cut := range 40 {

@@ -23,22 +23,22 @@ import (
 //	magic (8 bytes), record…
 //	record: length, CRC-32C, changes (a protocol buffer)
 //
-// with the most significant byte first. Badger takes what follows the last whole record for one that it did not finish,
-// cuts it off, and deletes all tables that the rest does not name.
+// in big-endian order. Badger treats data after the last complete record as unfinished, cuts it off, and deletes all
+// tables that the remainder does not name.
 const (
 	manifestMagic = "Bdgr\x00\x00\x00\x08"
 	recordHead    = 8 // length, checksum
 )
 
-// manifest is what a MANIFEST says.
+// manifest is the content of a MANIFEST.
 type manifest struct {
 	tables    map[uint64]badger.TableManifest
-	whole     []byte // up to the end of the last whole record
-	tail      int    // bytes behind it
-	rewritten bool   // Badger wrote it anew, so it does not begin with what an earlier one did
+	whole     []byte // up to the end of the last complete record
+	tail      int    // bytes after it
+	rewritten bool   // Badger rewrote it, so it does not begin like an earlier one
 }
 
-// readManifest reads a database's MANIFEST; nil: there is none.
+// readManifest reads a database's MANIFEST. It returns nil if there is none.
 func readManifest(o badger.Options) (*manifest, error) {
 	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +76,8 @@ func parseManifest(data []byte, f *os.File, o badger.Options) (*manifest, error)
 // errGrown says that Badger wrote to the MANIFEST while it was read.
 var errGrown = errors.New("the manifest has grown meanwhile")
 
-// checkManifestEnd looks at what follows the last whole record of a manifest. A record whose length has a flipped bit
-// looks like one that was not finished.
+// checkManifestEnd checks the data after the last complete record of a manifest. A record with a flipped bit in its
+// length looks like an unfinished one.
 func checkManifestEnd(data []byte, at int) error {
 	if at+recordHead > len(data) {
 		return nil
@@ -92,10 +92,10 @@ func checkManifestEnd(data []byte, at int) error {
 	return nil
 }
 
-// ids are the numbers of the tables, in order.
+// ids returns the numbers of the tables, in order.
 func (m *manifest) ids() []uint64 { return slices.Sorted(maps.Keys(m.tables)) }
 
-// files are the tables that a manifest names, in the order of ids.
+// files returns the tables that a manifest names, in the order of ids.
 func (m *manifest) files(dir string) (files []tableFile) {
 	for _, id := range m.ids() {
 		files = append(files, tableFile{table.NewFilename(id, dir), m.tables[id].Compression})
@@ -103,8 +103,8 @@ func (m *manifest) files(dir string) (files []tableFile) {
 	return files
 }
 
-// encodeManifest makes a MANIFEST that names tables. It begins with an empty record, as Badger's own do that were never
-// written anew.
+// encodeManifest returns a MANIFEST that names tables. It begins with an empty record, like Badger's own that were
+// never rewritten.
 func encodeManifest(tables []listedTable) []byte {
 	out := []byte(manifestMagic)
 	record := func(changes []byte) {
@@ -115,7 +115,8 @@ func encodeManifest(tables []listedTable) []byte {
 	record(nil)
 	var changes []byte
 	for _, t := range tables {
-		// Fields of ManifestChange: 1 is the number, 3 the level, 6 the compression. Without field 2 it creates a table.
+		// Fields of ManifestChange: 1 is the number, 3 the level, 6 the compression. Without field 2 it creates a
+		// table.
 		var change []byte
 		for _, field := range [...][2]uint64{{1, t.id}, {3, uint64(t.level)}, {6, uint64(t.compression)}} {
 			if field[1] != 0 {
@@ -129,14 +130,14 @@ func encodeManifest(tables []listedTable) []byte {
 	return out
 }
 
-// tableIndex is what the end of a table's file says of it.
+// tableIndex is the index at the end of a table's file.
 type tableIndex struct {
 	size   int64
 	newest uint64 // the largest version of its keys
 	sum    uint32 // CRC-32C of the index
 }
 
-// errIndex says that the index of a table cannot be read. Nothing can be told about a table without it.
+// errIndex says that the index of a table cannot be read. Without it the table cannot be read.
 var errIndex = errors.New("its index is damaged")
 
 // readIndex reads the index of a table.

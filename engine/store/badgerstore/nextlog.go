@@ -10,21 +10,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// logChunk is how many bytes of a log get their blocks at once. The largest transaction takes less.
+// logChunk is the number of bytes of a log whose blocks are allocated at once. The largest transaction takes less.
 const logChunk = 16 << 20
 
-// logBlocks sees to it that what a commit writes to the log has its blocks, and that there is a next log when Badger
-// begins one in the midst of a commit: a full disk refuses commits before they begin. One committer uses it.
+// logBlocks ensures that the blocks for a commit's log entries are allocated, and that there is a next log when
+// Badger starts one during a commit, so that a full disk refuses commits before they begin. Only one committer uses
+// it.
 type logBlocks struct {
-	off       bool // the file system gives no blocks before they are written
+	off       bool // the file system cannot allocate blocks in advance
 	dir       string
 	size      int64    // of a log
 	log       *os.File // the current one
 	id        int      // its number
-	allocated int64    // its bytes that have blocks
-	written   int64    // bounds what is written to it
-	held      int64    // bounds what Badger holds of it in memory
-	next      *os.File // has blocks and no length, so that Badger takes it for a new file
+	allocated int64    // the number of its bytes with allocated blocks
+	written   int64    // an upper bound of the bytes written to it
+	held      int64    // an upper bound of its data in Badger's memory
+	next      *os.File // has blocks but length 0, so that Badger treats it as a new file
 	spares    spares
 }
 
@@ -57,8 +58,9 @@ func (b *logBlocks) name(id int) string {
 	return filepath.Join(b.dir, fmt.Sprintf("%05d%s", id, wal.Extension))
 }
 
-// ready makes room for a commit of so many bytes, and takes what Badger needs to begin the next log if rotates says that
-// it may. The error is store.ErrNoSpace or store.ErrNoDescriptors: nothing was changed, and the commit is to be refused.
+// ready allocates the blocks for a commit of so many bytes, and what Badger needs to start the next log if rotates
+// says that it may. If the error is store.ErrNoSpace or store.ErrNoDescriptors, nothing was changed, and the commit
+// must be refused.
 func (b *logBlocks) ready(bytes int64, rotates bool) error {
 	if b.off {
 		return nil
@@ -88,7 +90,7 @@ func (b *logBlocks) prepare(bytes int64, rotates bool) error {
 	return nil
 }
 
-// makeNext makes the next log's file. Where the file system cannot allocate blocks, it turns b off.
+// makeNext creates the next log's file. If the file system cannot allocate blocks, it turns b off.
 func (b *logBlocks) makeNext() error {
 	next, err := os.OpenFile(b.name(b.id+1), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
@@ -109,15 +111,15 @@ func (b *logBlocks) makeNext() error {
 	return fmt.Errorf("%w: making the next log: %w", shortage(err), err)
 }
 
-// rotates tells whether Badger may begin the next log at the next commit.
+// rotates reports whether Badger may start the next log at the next commit.
 func (b *logBlocks) rotates() bool { return !b.off && b.held >= b.size/2 }
 
-// heldOverhead bounds what a write takes in memory beside its bytes in the log: a node of Badger's skip list of up to 20
-// levels, and alignment.
+// heldOverhead is the maximum memory of a write in addition to its bytes in the log: a node of Badger's skip list of
+// up to 20 levels, and alignment.
 const heldOverhead = 160
 
-// wrote tells that a commit of so many bytes and writes was written. Badger begins the next log before a commit that
-// finds as much in memory, or in the log, as half of the log's length. Before that, nobody need look for it.
+// wrote records that a commit of so many bytes and writes was written. Badger starts the next log before a commit if
+// its memory, or the log, holds as much as half of the log's length. Before that, there is no need to check.
 func (b *logBlocks) wrote(bytes, writes int64) error {
 	if b.off {
 		return nil
@@ -135,7 +137,7 @@ func (b *logBlocks) wrote(bytes, writes int64) error {
 	return nil
 }
 
-// look tells whether Badger has begun the next log.
+// look checks whether Badger has started the next log.
 func (b *logBlocks) look() error {
 	if b.off || b.next == nil {
 		return nil
@@ -151,12 +153,12 @@ func (b *logBlocks) look() error {
 	return err
 }
 
-// begin counts from the start of a log.
+// begin resets the counters for a new log.
 func (b *logBlocks) begin() {
 	b.allocated, b.written, b.held = logChunk, wal.Header+wal.EntryHeader, heldOverhead
 }
 
-// close removes the next log, because Badger opens none that is empty.
+// close removes the next log, because Badger does not open an empty one.
 func (b *logBlocks) close() error {
 	b.spares.release()
 	if b.log != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Behind each commit, the next log is one that Badger has not begun: also where many short values fill its memory long
-// before the log, and where few long ones do.
+// After each commit, there is a next log that Badger has not started: also if many short values fill its memory long
+// before the log, and if few long ones do.
 func TestTheNextLogIsAlwaysReady(t *testing.T) {
 	if !canAllocate {
 		t.Skip("the next log is made where files can be given blocks")
@@ -30,7 +30,7 @@ func TestTheNextLogIsAlwaysReady(t *testing.T) {
 					t.Skip("the file system gives no blocks")
 				}
 				if log.next == nil {
-					continue // The next commit makes it first.
+					continue // The next commit creates it first.
 				}
 				if info, err := log.next.Stat(); err != nil || info.Size() != 0 {
 					t.Fatalf("behind commit %d Badger writes to the next log: %v", n, err)

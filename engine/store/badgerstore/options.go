@@ -10,7 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// main keeps what must survive a power cut.
+// main returns the options of the database that must survive a power cut.
 func (o Options) main() badger.Options {
 	return o.common("main").
 		WithSyncWrites(true).
@@ -18,7 +18,8 @@ func (o Options) main() badger.Options {
 		WithIndexCacheSize(o.cache(32 << 20))
 }
 
-// loose keeps what need only survive the process: written once, seldom read, expired soon.
+// loose returns the options of the database that need only survive the process: written once, seldom read, expired
+// soon.
 func (o Options) loose() badger.Options {
 	return o.common("loose").
 		WithSyncWrites(false).
@@ -27,18 +28,18 @@ func (o Options) loose() badger.Options {
 }
 
 const (
-	// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit one.
+	// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit into one.
 	memtableSize = 64 << 20
-	// valuesSize bounds what is kept in memory of a database's keys and values that were read lately, in bytes.
+	// valuesSize is the size of a database's cache for recently read keys and values, in bytes.
 	valuesSize = 4 << 20
-	// waitingMemtables are full ones that may wait to be written to tables, beside the one that is being written. Each takes
-	// about 83 MB; with more than one, writers gain nothing.
+	// waitingMemtables is the number of full memtables that may wait to be written to tables, in addition to the one
+	// that is being written. Each takes about 83 MB; more than one does not make writers faster.
 	waitingMemtables = 1
-	// ample is the memory from which on caches have their full size.
+	// ample is the memory from which caches have their full size.
 	ample = 2 << 30
 )
 
-// cache is the size of a cache that has so many bytes where memory is ample. It follows the memory down to an eighth.
+// cache returns the size of a cache whose full size is given. It shrinks with the memory, down to an eighth.
 func (o Options) cache(full int64) int64 {
 	if o.Memory <= 0 || o.Memory >= ample {
 		return full
@@ -55,17 +56,17 @@ func (o Options) common(name string) badger.Options {
 		WithMemTableSize(memtableSize).
 		WithNumMemtables(waitingMemtables).
 		WithNumCompactors(2).
-		// Every value is shorter than the threshold, so the value log stays empty and may be small.
+		// Every value is shorter than the threshold, so the value log remains empty and may be small.
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).
 		// OnTableAndBlockRead panics on the first damaged block.
 		WithChecksumVerificationMode(options.OnBlockRead).
-		// There is one committer, so no transactions run against each other.
+		// There is one committer, so transactions do not run concurrently.
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false)
 }
 
-// badgerLog passes on what Badger says. Its debug lines are left out: they hold keys.
+// badgerLog forwards Badger's log, except for its debug lines, because they contain keys.
 type badgerLog struct{ log *slog.Logger }
 
 func (l badgerLog) Errorf(format string, args ...any)   { l.log.Error(line(format, args)) }

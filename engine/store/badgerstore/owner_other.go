@@ -4,5 +4,5 @@ package badgerstore
 
 import "os"
 
-// ownerOf answers that the system does not tell who owns a file.
+// ownerOf reports that the owner of a file is unknown on this system.
 func ownerOf(os.FileInfo) (uid int, ok bool) { return 0, false }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf answers which user owns a file, where the system tells.
+// ownerOf returns the user who owns a file, if known.
 func ownerOf(info os.FileInfo) (uid int, ok bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

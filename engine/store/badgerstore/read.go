@@ -11,10 +11,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// errUnreadable stands for what Badger says of a block it cannot read, because that names the key.
+// errUnreadable replaces Badger's error for an unreadable block, because that contains the key.
 var errUnreadable = errors.New("stored data cannot be read: damaged files")
 
-// recoverDamage, deferred, makes an error of a panic: that is how Badger answers some kinds of damage.
+// recoverDamage, deferred, turns a panic into an error, because Badger panics on some kinds of damage.
 func recoverDamage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w (%T)", errUnreadable, p)
@@ -62,22 +62,22 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	return res, nil
 }
 
-// mostNoted bounds the keys of a query whose values the cache gets. Requests begin with a few keys, the same each time. A
-// query of many is for other keys the next time.
+// mostNoted limits the keys of a query whose values are cached. Requests begin with a few keys, the same each time. A
+// query with many keys has different ones the next time.
 const mostNoted = 16
 
-// reader answers one query from one snapshot of each database it needs.
+// reader answers one query from one snapshot of each database that it needs.
 type reader struct {
 	ctx    context.Context
 	store  *Store
 	tenant string
-	views  [2]view // Main, loose.
-	key    []byte  // The stored key at hand.
-	notes  bool    // What it finds under single keys is worth remembering.
+	views  [2]view // main, loose
+	key    []byte  // the current stored key
+	notes  bool    // whether to cache the values of single keys
 	out    arena
 }
 
-// view is a snapshot of a database that is pinned when it is first asked for, and opened where the cache does not know.
+// view is a snapshot of a database. It is pinned on first use, and opened if the cache does not have a value.
 type view struct {
 	of       *database
 	snapshot *snapshot
@@ -114,8 +114,8 @@ func (r *reader) close() {
 	}
 }
 
-// discard ends a transaction that read. Badger panics where making an iterator of it panicked before. Nothing is held
-// then that would have to be released.
+// discard ends a read transaction. Badger panics if creating an iterator of it panicked before. There is nothing to
+// release then.
 func discard(txn *badger.Txn) {
 	defer func() { _ = recover() }()
 	txn.Discard()
@@ -144,7 +144,7 @@ func (r *reader) get(key []byte) (store.Item, error) {
 	default:
 		err = errUnreadable
 	}
-	if r.notes && err == nil && v.of.damaged() == nil { // else a block may have been taken for the end of its table
+	if r.notes && err == nil && v.of.damaged() == nil { // otherwise a block may have been treated as the end of its table
 		v.of.cache.Note(r.key, value, version)
 	}
 	return store.Item{Key: key, Value: value}, err
@@ -161,7 +161,7 @@ func (r *reader) value(item *badger.Item) (own []byte, err error) {
 	return own, nil
 }
 
-// scan answers a range, which may cross from one database to the other.
+// scan reads a range, which may span both databases.
 func (r *reader) scan(rg store.Range) ([]store.Item, error) {
 	parts := split(rg)
 	if rg.Reverse {
@@ -179,7 +179,7 @@ func (r *reader) scan(rg store.Range) ([]store.Item, error) {
 	return items, nil
 }
 
-// checkEvery is the number of items after which a scan looks whether its context has ended.
+// checkEvery is the number of items after which a scan checks whether its context has ended.
 const checkEvery = 256
 
 func (r *reader) scanPart(p part, rg store.Range, items []store.Item) ([]store.Item, error) {
@@ -193,9 +193,9 @@ func (r *reader) scanPart(p part, rg store.Range, items []store.Item) ([]store.I
 	}
 	it := r.view(p.loose).open().NewIterator(badger.IteratorOptions{
 		Reverse: rg.Reverse,
-		// Whatever lies between the ends shares what they share; tables without it are not opened.
+		// All keys between the ends share their common prefix; tables without it are not opened.
 		Prefix: from[:commonPrefix(from, to)],
-		// Prefetching starts a goroutine for each value, which costs more than it saves where none is in the value log.
+		// Prefetching starts a goroutine for each value, which does not pay because no value is in the value log.
 		PrefetchValues: false,
 	})
 	defer it.Close()
@@ -239,14 +239,14 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// part is the piece of a range that lies in one database.
+// part is the part of a range that is in one database.
 type part struct {
 	from, to []byte
 	loose    bool
 	empty    bool
 }
 
-// split cuts a range where loose keys begin and end: the keys below them, the loose keys, and those above.
+// split splits a range at the first and the last loose key: the keys below them, the loose keys, and those above.
 func split(rg store.Range) [3]part {
 	loose, above := []byte{store.Loose}, []byte{store.Loose + 1}
 	parts := [3]part{
@@ -268,7 +268,7 @@ func higher(from, bound []byte) []byte {
 	return from
 }
 
-// lower takes an empty end for no end.
+// lower returns the smaller of to and bound. An empty to means no end.
 func lower(to, bound []byte) []byte {
 	if len(to) == 0 || bytes.Compare(to, bound) > 0 {
 		return bound
@@ -276,7 +276,7 @@ func lower(to, bound []byte) []byte {
 	return to
 }
 
-// arena hands out copies cut from few allocations.
+// arena allocates copies from few large allocations.
 type arena struct{ free []byte }
 
 const (
@@ -284,7 +284,7 @@ const (
 	maxChunk   = 64 << 10
 )
 
-// copy returns a copy that is never nil and that appending to does not spill over.
+// copy returns a copy that is never nil. Appending to it does not overwrite other copies.
 func (a *arena) copy(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}

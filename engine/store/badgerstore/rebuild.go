@@ -10,9 +10,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// rebuild makes the manifest of a refused database again: from TABLES, if that is whole and each table in it is there as
-// it was, and from tables that are newer. It never names an older table, because that may be one that a compaction was
-// done with, and what was deleted since would come back. The old manifest and all other tables are set aside.
+// rebuild recreates the manifest of a refused database: from TABLES, if that is intact and each of its tables is
+// unchanged, and from newer tables. It never names an older table, because a compaction may have finished with it,
+// and data deleted since would come back. It sets the old manifest and all other tables aside.
 func (c *checkup) rebuild(refused error) error {
 	cannot := func(why error) error {
 		return fmt.Errorf("%w. The manifest cannot be made again: %w", refused, why)
@@ -73,7 +73,7 @@ func (c *checkup) putManifest(tables []listedTable) error {
 	if err := replace(path, encodeManifest(tables)); err != nil {
 		return err
 	}
-	// The list would refuse the new manifest.
+	// The list would not match the new manifest.
 	l := lister{o: c.o, log: c.log}
 	if err := l.update(); err != nil {
 		return err

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// A request is a batch on its way into a transaction.
+// request is a batch that waits for a transaction.
 type request struct {
-	batch store.Batch // With stored keys.
-	size  int64       // What the writes count against Badger's transaction limit, in bytes.
-	taken atomic.Bool // By who commits it, or back by a caller whose context ended: whoever is first.
-	done  chan error  // The outcome, once taken up.
+	batch store.Batch // with stored keys
+	size  int64       // the size of the writes as Badger's transaction limit counts it, in bytes
+	taken atomic.Bool // set by the committer, or by a caller whose context ended: whoever is first
+	done  chan error  // the result, once taken
 }
 
-// entryOverhead is what Badger adds to a key and a value when it counts them: two bytes of meta, ten for the version.
+// entryOverhead is what Badger adds to the size of a key and a value: two bytes of meta, ten for the version.
 const entryOverhead = 12
 
 func newRequest(tenant string, b store.Batch) *request {
@@ -32,7 +32,7 @@ func newRequest(tenant string, b store.Batch) *request {
 	return r
 }
 
-// logged bounds what the writes of a request take in the log.
+// logged returns the maximum size of a request's writes in the log.
 func (r *request) logged() int64 {
 	return r.size + r.writes()*(wal.EntryHeader+wal.KeyVersion+crc32.Size)
 }
@@ -41,8 +41,8 @@ func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
 
 func (r *request) writes() int64 { return int64(len(r.batch.Put) + len(r.batch.Delete)) }
 
-// submit has a request committed and gives its outcome, or takes it back if ctx ends before it is taken up. Where nothing
-// is being committed, the caller commits what waits, which spares it two changes of goroutine.
+// submit commits a request and returns the result, or withdraws it if ctx ends before it is taken. If no commit is
+// running, the caller commits the waiting requests itself, which saves two goroutine switches.
 func (d *database) submit(ctx context.Context, r *request) error {
 	select {
 	case d.queue <- r:
@@ -50,8 +50,8 @@ func (d *database) submit(ctx context.Context, r *request) error {
 		return ctx.Err()
 	}
 	if !d.synced {
-		// While one commit is synced, others come and share the next. Without a sync, those who are about to commit have
-		// to be let run first: a transaction costs more by itself than each of them adds.
+		// While one commit is synced, others arrive and share the next. Without a sync, goroutines that are about to
+		// commit must be allowed to run first, because a transaction costs more than each request adds.
 		runtime.Gosched()
 		select {
 		case err := <-r.done:
@@ -65,7 +65,7 @@ func (d *database) submit(ctx context.Context, r *request) error {
 	} else {
 		select {
 		case d.queued <- struct{}{}:
-		default: // The committer has yet to look.
+		default: // The committer has not looked yet.
 		}
 	}
 	select {

@@ -16,15 +16,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// flushMark is a key that no tenant has, see lengthBase. A commit that only begins the next log writes it.
+// flushMark is a key that no tenant has, see lengthBase. A commit that only starts the next log writes it.
 var flushMark = []byte{lengthBase - 1, 'f', 'l', 'u', 's', 'h'}
 
-// errCannotRotate is answered where a new version of Badger keeps the limit of its memtable elsewhere.
+// errCannotRotate is returned if a new version of Badger has moved the limit of its memtable.
 var errCannotRotate = errors.New("this version of Badger cannot be told to flush its memtable")
 
-// memtableLimit finds the size at which Badger replaces its current memtable, or nil. Badger has no public call that
-// flushes. It checks this limit before each write, so a limit of zero makes the next commit begin a new log, as a full
-// memtable does. writing must be held. TestMemtableLimit fails where a new version of Badger keeps the limit elsewhere.
+// memtableLimit returns the size at which Badger replaces its current memtable, or nil. Badger has no public call
+// that flushes. It checks this limit before each write, so a limit of zero makes the next commit start a new log, as
+// a full memtable does. The caller must hold writing. TestMemtableLimit fails if a new version of Badger has moved
+// the limit.
 func memtableLimit(db *badger.DB) *int64 {
 	v := reflect.ValueOf(db).Elem().FieldByName("mt")
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -45,7 +46,8 @@ func memtableLimit(db *badger.DB) *int64 {
 	return (*int64)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
-// rotate makes Badger begin a new log, and with it a new memtable, and returns the logs that Badger now writes to tables.
+// rotate makes Badger start a new log, and with it a new memtable, and returns the logs that Badger now writes to
+// tables.
 func (d *database) rotate() (flushing []string, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -73,10 +75,10 @@ func (d *database) rotate() (flushing []string, err error) {
 	return flushing, d.log.look()
 }
 
-// flushWait bounds how long Compact waits until Badger has written a memtable to a table.
+// flushWait is how long Compact waits for Badger to write a memtable to a table.
 const flushWait = time.Minute
 
-// flushed waits until logs are gone: Badger removes one once it is in a table and no reader needs its memtable.
+// flushed waits until logs are gone: Badger removes a log once it is in a table and no reader needs its memtable.
 func flushed(ctx context.Context, logs []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, flushWait, fmt.Errorf("Badger did not flush within %v", flushWait))
 	defer cancel()
@@ -104,7 +106,7 @@ func flushed(ctx context.Context, logs []string) error {
 	}
 }
 
-// logs names the logs of a database, without the one that Badger has not begun.
+// logs returns the names of a database's logs, without the one that Badger has not started.
 func (b *logBlocks) logs() ([]string, error) {
 	names, err := filepath.Glob(filepath.Join(b.dir, "*"+wal.Extension))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 var _ store.Snapshotter = (*Store)(nil)
 
-// Snapshot implements store.Snapshotter. Badger keeps the versions that it shows for as long as it runs, so that
-// writers go on. Close waits for it.
+// Snapshot implements store.Snapshotter. Badger keeps the versions that it shows until it ends, so writers continue.
+// Close waits for it.
 func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.It
 	if s.closed {
 		return store.ErrClosed
 	}
-	// Loose records tell of synced ones that were there before, never the other way round.
+	// Loose records refer to synced ones that existed before, never the other way round.
 	loose := newWalk(s.loose)
 	defer loose.close()
 	main := newWalk(s.main)
@@ -50,13 +50,13 @@ func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.It
 	return loose.err
 }
 
-// walk goes through one database as of one version.
+// walk walks over one database at one version.
 type walk struct {
 	database *database
 	snapshot *snapshot
 	txn      *badger.Txn
 	it       *badger.Iterator
-	err      error // ended it early
+	err      error // the error that ended it early
 
 	tenant string
 	value  []byte
@@ -72,7 +72,7 @@ func newWalk(d *database) *walk {
 func (w *walk) begin() {
 	defer recoverDamage(&w.err)
 	w.it = w.txn.NewIterator(badger.IteratorOptions{PrefetchValues: false})
-	w.it.Seek([]byte{lengthBase}) // What comes before is the store's own.
+	w.it.Seek([]byte{lengthBase}) // earlier keys belong to the store itself
 }
 
 func (w *walk) close() {
@@ -90,7 +90,7 @@ func (w *walk) step(move func(*badger.Iterator)) {
 
 func (w *walk) valid() bool { return w.err == nil && w.it.Valid() }
 
-// earlier picks the walk whose next key comes first.
+// earlier returns the walk whose next key comes first.
 func earlier(a, b *walk) (next *walk, more bool) {
 	switch {
 	case !a.valid():
@@ -101,7 +101,7 @@ func earlier(a, b *walk) (next *walk, more bool) {
 	return b, true
 }
 
-// item reads the record at hand. Its value is good until the next one is read.
+// item reads the current record. Its value is valid until the next one is read.
 func (w *walk) item() (tenant string, it store.Item, err error) {
 	defer recoverDamage(&err)
 	key := w.it.Item().Key()

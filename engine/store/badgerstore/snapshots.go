@@ -2,11 +2,11 @@ package badgerstore
 
 import "sync"
 
-// snapshots are the committed versions that somebody reads, and the newest one. Badger keeps what the oldest of them
+// snapshots tracks the committed versions that have readers, and the newest one. Badger keeps what the oldest of them
 // needs and may discard the rest.
 type snapshots struct {
 	mu   sync.Mutex
-	live []*snapshot // Oldest first; the last is the newest.
+	live []*snapshot // oldest first; the last is the newest
 }
 
 type snapshot struct {

@@ -2,7 +2,7 @@ package badgerstore
 
 import "testing"
 
-// TestSnapshots follows the oldest version that somebody still reads: Badger may discard what only older ones need.
+// TestSnapshots tracks the oldest version that has a reader: Badger may discard what only older ones need.
 func TestSnapshots(t *testing.T) {
 	s := newSnapshots(7)
 	old := s.pin()

@@ -6,22 +6,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// space guards the disk: Badger dies on a full one and cannot be opened on it. One committer uses it.
+// space guards the disk: Badger dies on a full one and cannot be opened on it. Only one committer uses it.
 type space struct {
 	free    func() (uint64, error)
 	reserve uint64
 
 	last  room
-	spare int64 // bytes that may be written before the disk is asked again
+	spare int64 // bytes that may be written before the free space is read again
 }
 
-// maxSpare bounds what is written between two looks at the disk, because others may use it up meanwhile.
+// maxSpare limits what is written between two checks of the free space, because others may use it up meanwhile.
 const maxSpare = 4 << 20
 
-// room is what the disk allows at one moment.
+// room says what the free space allows at one moment.
 type room struct{ write, delete error }
 
-// roomFor tells what the disk allows. It asks the disk again once what is written has used up what there was to spare.
+// roomFor returns what the free space allows. It reads the free space again once the writes have used up spare.
 func (s *space) roomFor(bytes int64) room {
 	if s.spare -= bytes; s.spare < 0 {
 		s.look()
@@ -29,7 +29,7 @@ func (s *space) roomFor(bytes int64) room {
 	return s.last
 }
 
-// look asks for the free space. Where that fails, none counts as free.
+// look reads the free space. If that fails, none counts as free.
 func (s *space) look() {
 	s.last, s.spare = room{}, 0
 	free, err := s.free()
@@ -48,8 +48,8 @@ func (s *space) look() {
 	}
 }
 
-// allows tells whether a batch may be written. One that only deletes may use more of the disk, because it wins space
-// back.
+// allows checks whether a batch may be written. A batch that only deletes may use more of the disk, because it frees
+// space.
 func (r room) allows(b store.Batch) error {
 	if len(b.Put) == 0 {
 		return r.delete

@@ -4,5 +4,5 @@ package badgerstore
 
 import "math"
 
-// freeSpace knows no way to ask here, so the guard is off.
+// freeSpace cannot tell on this system, so the guard is off.
 func freeSpace(string) (uint64, error) { return math.MaxUint64, nil }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A full disk is told, where Badger would be killed.
+// A full disk is an error, where Badger would be killed.
 func TestOpenOnAFullDisk(t *testing.T) {
 	full := func(string) (uint64, error) { return 1 << 20, nil }
 	if s, err := Open(Options{Dir: t.TempDir(), FreeSpace: full}); !errors.Is(err, store.ErrNoSpace) {

@@ -4,7 +4,7 @@ package badgerstore
 
 import "syscall"
 
-// freeSpace returns the bytes that are free to this user on the file system that holds dir.
+// freeSpace returns the bytes that this user can still use on the file system of dir.
 func freeSpace(dir string) (uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -23,14 +23,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// A table is block…, index, its length, checksum, its length. Badger takes a block that cannot be read for the end of
-// the table: a read answers an older state, and a compaction drops what follows and removes the table. So each table
-// is read whole before Badger opens it. A block, once decompressed, is
+// A table is block…, index, its length, checksum, its length. Badger treats an unreadable block as the end of the
+// table: a read returns an older state, and a compaction drops what follows and removes the table. So each table is
+// read completely before Badger opens it. A block, once decompressed, is
 //
 //	entry…, where each begins, their number, checksum, its length
 //	entry: bytes that its key shares with the first key of the block, length of the rest, rest, value
 //
-// and all numbers have four bytes with the most significant first, except those of an entry and where they begin.
+// and all numbers have four bytes, big-endian, except those of an entry and the offsets of entries.
 
 // sparse is what is left of a table, and where the rest was.
 type sparse struct {
@@ -41,17 +41,17 @@ type sparse struct {
 }
 
 type entry struct {
-	key   []byte // with its version
+	key   []byte // including its version
 	value y.ValueStruct
 }
 
-// Span is a range of stored keys. What is stored there may be older than what was acknowledged, or missing.
+// Span is a range of stored keys. The records stored there may be older than what was acknowledged, or missing.
 type Span struct {
 	From []byte `json:"from"`
-	To   []byte `json:"to,omitempty"` // the first key behind it; empty where none is known
+	To   []byte `json:"to,omitempty"` // the first key after it; empty if unknown
 }
 
-// overlaps tells whether any key of [from, to) lies in the span.
+// overlaps reports whether any key of [from, to) is in the span.
 func (s Span) overlaps(from, to []byte) bool {
 	return bytes.Compare(s.From, to) < 0 && (len(s.To) == 0 || bytes.Compare(from, s.To) < 0)
 }
@@ -62,8 +62,8 @@ type tableFile struct {
 	compression options.CompressionType
 }
 
-// examineTables reads every table of a database that is still closed, and cuts damaged blocks out. If the process that
-// closed the database did so in good order, and later allows it, it notes them as unread instead.
+// examineTables reads every table of a database that is still closed, and removes damaged blocks. If the previous
+// process closed the database cleanly, and later allows it, it records the tables as unread instead.
 func (c *checkup) examineTables(later bool) error {
 	ids := c.manifest.ids()
 	files := c.manifest.files(c.dir)
@@ -94,7 +94,7 @@ func (c *checkup) examineTables(later bool) error {
 		if t == nil {
 			continue
 		}
-		// Once one is replaced, TABLES is wrong. It is written again when the database is open.
+		// TABLES is wrong once a table is replaced. It is written again when the database is open.
 		if err := os.Remove(filepath.Join(c.dir, listingName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -114,19 +114,19 @@ func (c *checkup) examineTables(later bool) error {
 	return nil
 }
 
-// tableReader reads tables one after the other, in the same memory.
+// tableReader reads one table after another, reusing its memory.
 type tableReader struct {
 	file  bytes.Buffer
 	block []byte
 }
 
-// read reads a table, and answers what is left of it where blocks are damaged. Without its index nothing can be told
-// about a table.
+// read reads a table. If blocks are damaged, it returns the remaining content. Without its index, a table cannot be
+// read.
 func (r *tableReader) read(of tableFile) (*sparse, error) {
 	name, compression := of.name, of.compression
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // A compaction has removed it, see readLater.
+		return nil, nil // a compaction has removed it, see readLater
 	}
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (r *tableReader) read(of tableFile) (*sparse, error) {
 			}
 		}
 		lost := Span{From: bytes.Clone(y.ParseKey(b.KeyBytes()))}
-		if i+1 < len(blocks) { // whose first key may have versions in both
+		if i+1 < len(blocks) { // the next block may contain more versions of its first key
 			lost.To = append(bytes.Clone(y.ParseKey(blocks[i+1].KeyBytes())), 0)
 		}
 		if len(t.lost) == 0 {
@@ -190,7 +190,7 @@ func (r *tableReader) read(of tableFile) (*sparse, error) {
 	return t, nil
 }
 
-// fits tells whether bytes have the checksum that Badger keeps as a protocol buffer: a CRC-32C in field 2.
+// fits reports whether data matches the checksum that Badger stores as a protocol buffer: a CRC-32C in field 2.
 func fits(data, checksum []byte) bool {
 	var want []byte
 	if sum := crc32.Checksum(data, castagnoli); sum != 0 {
@@ -199,8 +199,8 @@ func fits(data, checksum []byte) bool {
 	return bytes.Equal(checksum, want)
 }
 
-// readBlock decompresses a block, into buffer where it fits, and holds it against its checksum. It gives the buffer back,
-// which may have grown.
+// readBlock decompresses a block, into buffer if it fits, and verifies its checksum. It returns the buffer, which may
+// have grown.
 func readBlock(buffer, raw []byte, compression options.CompressionType) (_, block []byte, ok bool) {
 	if compression == options.Snappy {
 		var err error
@@ -221,7 +221,7 @@ func readBlock(buffer, raw []byte, compression options.CompressionType) (_, bloc
 	return buffer, block, fits(block, raw[end-n:end])
 }
 
-// entriesOf takes a block apart that has its checksum.
+// entriesOf parses a block whose checksum is correct.
 func entriesOf(block []byte) (entries []entry) {
 	end := len(block) - 4
 	n := int(binary.BigEndian.Uint32(block[end:]))
@@ -243,8 +243,8 @@ func entriesOf(block []byte) (entries []entry) {
 	return entries
 }
 
-// rebuilt is the table without its damaged blocks. Badger opens none that is empty, so one without entries gets the
-// deletion of a key that nobody has.
+// rebuilt returns the table without its damaged blocks. Badger does not open an empty table, so a table without
+// entries gets the deletion of a key that no tenant uses.
 func (t *sparse) rebuilt(o badger.Options, compression options.CompressionType) []byte {
 	b := table.NewTableBuilder(table.Options{TableSize: uint64(o.BaseTableSize), BlockSize: o.BlockSize,
 		BloomFalsePositive: o.BloomFalsePositive, Compression: compression})

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// smash writes over a part of a file, which may be mapped.
+// smash overwrites a part of a file, which may be mapped.
 func smash(t *testing.T, name string, from, bytes int64) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -29,8 +29,8 @@ func smash(t *testing.T, name string, from, bytes int64) {
 	}
 }
 
-// standing counts the pairs of a folder of flipFolders that are read as they were written, and those whose reading
-// fails. What is neither is absent.
+// standing counts the pairs of a folder of flipFolders that are read correctly, and those whose reading fails. All
+// others are absent.
 func standing(t *testing.T, s *Store, sort string) (there, failed int) {
 	t.Helper()
 	for i := range flipCommits * flipPairs {
@@ -48,8 +48,8 @@ func standing(t *testing.T, s *Store, sort string) (there, failed int) {
 	return there, failed
 }
 
-// Blocks of a table that are damaged are noticed when the store is opened. What was in them is not answered as absent,
-// nothing is written until the folder is repaired, and all else is there.
+// Damaged blocks of a table are noticed when the store is opened. Their content is not reported as absent, nothing is
+// written until the folder is repaired, and all else is there.
 func TestDamagedTable(t *testing.T) {
 	const pairs = flipCommits * flipPairs
 	for name, c := range map[string]struct {
@@ -121,8 +121,8 @@ func TestDamagedTable(t *testing.T) {
 	}
 }
 
-// A block that is damaged while the store runs is noticed by whoever reads it. From then on nothing is written, because
-// a record that seems to be absent may be in such a block.
+// A block that is damaged while the store runs is noticed when it is read. From then on nothing is written, because a
+// record that seems to be absent may be in such a block.
 func TestTableFailsWhileRunning(t *testing.T) {
 	dir, _ := flipFolders(t)
 	s, err := openSmall(dir)

@@ -1,5 +1,5 @@
-// Package memstore is the model of the store port: ordered, in memory and simple enough to be read as its definition.
-// Tests of the engine use it, and every other backend is compared with it.
+// Package memstore is the reference implementation of store.Store: ordered, in memory and simple enough to be read as
+// its definition. Tests of the engine use it, and every other backend is compared with it.
 package memstore
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Store implements store.Store in memory. Make one with New. Nothing in it outlives the process.
+// Store implements store.Store in memory. Use New to create one. Its data is lost with the process.
 type Store struct {
 	mu      sync.RWMutex
 	closed  bool
@@ -123,13 +123,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// own copies bytes; the copy is never nil.
+// own returns a copy of b that is never nil.
 func own(b []byte) []byte { return append([]byte{}, b...) }
 
 // pairs are sorted by key, each key once.
 type pairs []store.Pair
 
-// find returns where a key stands or would stand.
+// find returns the index at which a key is or would be.
 func (ps pairs) find(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(ps, key, func(p store.Pair, key []byte) int { return bytes.Compare(p.Key, key) })
 }
@@ -158,7 +158,7 @@ func (ps pairs) delete(key []byte) pairs {
 	return ps
 }
 
-// scan returns a range in the order it asks for.
+// scan returns the pairs in a range, in the order of the range.
 func (ps pairs) scan(r store.Range) pairs {
 	from, _ := ps.find(r.From)
 	to := len(ps)

@@ -22,7 +22,7 @@ func benchValue(n int) []byte {
 	return v
 }
 
-// rawTable is a table like ours in the same database, used as plainly as can be.
+// rawTable creates a table like the store's in the same database, for plain SQL.
 func rawTable(b *testing.B, url string) *pgxpool.Pool {
 	b.Helper()
 	raw, err := pgxpool.New(b.Context(), fmt.Sprintf("%s&pool_max_conns=%d", url, DefaultConns))
@@ -39,7 +39,7 @@ func rawTable(b *testing.B, url string) *pgxpool.Pool {
 
 const rawInsert = `INSERT INTO raw (tenant, key, value) VALUES ($1, $2, $3)`
 
-// BenchmarkAppend measures durable 1 KB appends against single inserts into such a table. A turn also rests on two
+// BenchmarkAppend compares durable 1 KB appends with single inserts into such a table. A turn also expects two
 // records that all writers share and replaces one of its own.
 func BenchmarkAppend(b *testing.B) {
 	value := benchValue(1 << 10)
@@ -76,7 +76,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkNewest reads the newest 50 of 300 bytes among 100,000 pairs against the same by plain SQL.
+// BenchmarkNewest compares reading the newest 50 of 100,000 pairs of 300 bytes with the same read in plain SQL.
 func BenchmarkNewest(b *testing.B) {
 	const pairs, each = 100_000, 5_000
 	url := postgres.Database(b)

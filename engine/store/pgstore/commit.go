@@ -18,22 +18,22 @@ import (
 )
 
 // A commit is one transaction of two statements, sent in one round trip. The first locks the keys that the commit
-// names, the second checks and writes. It runs at read committed, so that the second statement sees what those left
-// that held the locks before.
+// names, the second checks and writes. It runs at read committed, so that the second statement sees the writes of the
+// previous holders of the locks.
 //
-// The locks are PostgreSQL's advisory ones: a key that is written is held alone, one that is only expected is shared.
-// They are kept in memory. Locks of rows would be written to the rows, and a row that many commits share, such as a
-// project's, would need a new multixact for each; those are numbered by 32 bits and must be vacuumed away. A key need
-// not exist to be locked, so one that must be absent is held like any other.
+// The locks are PostgreSQL's advisory locks: exclusive for a key that is written, shared for one that is only
+// expected. They are kept in memory. Row locks would be written to the rows, and a row that many commits share, such
+// as a project's, would need a new multixact for each commit; multixacts have 32-bit numbers and must be vacuumed. A
+// key need not exist to be locked, so a key that must be absent is locked like any other.
 //
-// Locks are taken in the order of their numbers, so that two commits never wait for each other. A number is a hash of
-// tenant and key: two keys of one number only wait without need.
+// Locks are taken in the order of their numbers, so that two commits cannot deadlock. A number is a hash of tenant
+// and key: two keys with the same number only wait unnecessarily.
 //
-// Rows are looked up one by one by their whole key (LATERAL … LIMIT 1), so that no plan made while the table was
-// small, and kept, reads much of it when it has grown.
+// Rows are looked up one by one by their whole key (LATERAL … LIMIT 1), so that a plan that was made and cached while
+// the table was small does not read much of it after it has grown.
 
-// mostLocks bounds the locks of one commit, because PostgreSQL has room for 64 for each connection by default. A commit
-// of more keys holds its whole tenant alone instead. All others share their tenant.
+// mostLocks limits the locks of one commit, because PostgreSQL's default is 64 per connection. A commit with more
+// keys locks its whole tenant exclusively instead. All other commits take a shared lock on their tenant.
 const mostLocks = 48
 
 // Commit implements store.Store.
@@ -55,7 +55,7 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.retry(ctx, s.inTurn(ctx, func() error { return s.attempt(ctx, s.main, c) }))
 }
 
-// inTurn has an attempt wait for one of the places of synced commits.
+// inTurn makes an attempt wait for one of the places for synced commits.
 func (s *Store) inTurn(ctx context.Context, attempt func() error) func() error {
 	return func() error {
 		waiting := time.NewTimer(acquiring)
@@ -72,8 +72,8 @@ func (s *Store) inTurn(ctx context.Context, attempt func() error) func() error {
 	}
 }
 
-// Confirm returns once a synchronous standby has all that was read before: a commit of its own, behind all others,
-// waits for it. It answers store.ErrUnknown where that is not acknowledged in time.
+// Confirm returns once a synchronous standby has all data that was read before: it makes a commit after all others
+// and waits for it. It returns store.ErrUnknown if that is not acknowledged in time.
 func (s *Store) Confirm(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -89,12 +89,12 @@ func (s *Store) Confirm(ctx context.Context) error {
 	return err
 }
 
-// errBusy is a commit that was not taken up, because too many others are under way.
+// errBusy is returned for a commit that was not started because too many others are running.
 var errBusy = errors.New("all connections for commits are busy")
 
-// attempt is one try at a commit. Once it has a connection it ends with a known outcome or store.ErrUnknown. Where the
-// database acknowledged with a warning, or turns out to be a former primary, the commit may be gone after a failover,
-// so its outcome is asked for as if the acknowledgement were lost.
+// attempt tries to commit once. Once it has a connection, it ends with a known outcome or store.ErrUnknown. If the
+// database acknowledged with a warning, or turns out to be a former primary, the commit may be lost after a failover,
+// so its outcome is queried as if the acknowledgement were lost.
 func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) error {
 	conn, err := acquire(ctx, pool)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) erro
 	broken, err := c.run(run, conn, t)
 	cancel()
 	sure := err == nil && !link.warned && !s.former(link)
-	conn.Release() // which closes it where it is not as it was
+	conn.Release() // closes the connection if it is not in its initial state
 	switch {
 	case sure && broken > 0:
 		return &store.ConflictError{Index: broken - 1}
@@ -129,14 +129,14 @@ func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) erro
 	return err
 }
 
-// commit is a batch as its statements take it.
+// commit is a batch in the form of its statements' arguments.
 type commit struct {
 	tenant       []byte
 	expect       []store.Expect
-	keys, values [][]byte // To be put.
+	keys, values [][]byte // to be put
 	delete       [][]byte
-	locks        []int64 // Ascending.
-	alone        []bool  // Which of the locks are not shared.
+	locks        []int64 // in ascending order
+	alone        []bool  // which of the locks are exclusive
 }
 
 func newCommit(tenant string, b store.Batch) *commit {
@@ -158,7 +158,7 @@ func newCommit(tenant string, b store.Batch) *commit {
 
 func (c *commit) writes() bool { return len(c.keys)+len(c.delete) > 0 }
 
-// lock fills in what the commit locks.
+// lock computes the locks of the commit.
 func (c *commit) lock() {
 	alone := map[int64]bool{}
 	for _, e := range c.expect {
@@ -172,7 +172,7 @@ func (c *commit) lock() {
 	whole := lockOf(c.tenant, nil)
 	if len(alone) > mostLocks {
 		alone = map[int64]bool{whole: true}
-	} else if !alone[whole] { // which the empty key shares
+	} else if !alone[whole] { // the empty key shares it
 		alone[whole] = false
 	}
 	c.locks = slices.Sorted(maps.Keys(alone))
@@ -181,10 +181,10 @@ func (c *commit) lock() {
 	}
 }
 
-// lockOf is the number of a key's lock, and with an empty key that of its tenant's.
+// lockOf returns the number of a key's lock, or that of its tenant's lock if the key is empty.
 func lockOf(tenant, key []byte) int64 {
 	h := sha256.New()
-	_, _ = h.Write([]byte{byte(len(tenant))}) // which tells tenant and key apart, and has room for MaxTenant
+	_, _ = h.Write([]byte{byte(len(tenant))}) // separates tenant and key; one byte suffices for MaxTenant
 	_, _ = h.Write(tenant)
 	_, _ = h.Write(key)
 	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
@@ -193,11 +193,11 @@ func lockOf(tenant, key []byte) int64 {
 const lockKeys = `SELECT CASE WHEN l.alone THEN pg_advisory_xact_lock(l.n) ELSE pg_advisory_xact_lock_shared(l.n) END
 	FROM unnest($1::bigint[], $2::boolean[]) AS l (n, alone)`
 
-// run answers 0 where the commit was made, or the number from 1 of the first precondition that did not hold.
+// run returns 0 if the commit succeeded, or the number, from 1, of the first precondition that did not hold.
 func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken int, err error) {
 	s := c.statement(t)
-	// It begins and ends the transaction explicitly, because not every relative of PostgreSQL takes statements that are
-	// sent together for one transaction.
+	// The transaction is begun and ended explicitly, because not every database that is compatible with PostgreSQL
+	// runs statements that are sent together in one transaction.
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	b.Queue(lockKeys, c.locks, c.alone)
@@ -209,8 +209,8 @@ func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken i
 	return broken, err
 }
 
-// results reads what the statements of a commit answer, and gives the first error: those behind it say nothing of what
-// became of the commit.
+// results reads the results of a commit's statements and returns the first error. Later errors say nothing about the
+// outcome of the commit.
 func results(sent pgx.BatchResults) (broken int, err error) {
 	_, err = sent.Exec()
 	if err == nil {
@@ -229,14 +229,14 @@ func results(sent pgx.BatchResults) (broken int, err error) {
 	return broken, err
 }
 
-// rollback makes the connection usable again. Where that fails, the pool closes it.
+// rollback makes the connection usable again. If that fails, the pool closes it.
 func rollback(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	_, _ = conn.Exec(ctx, "ROLLBACK")
 }
 
-// statement checks and writes. Its text depends only on which parts there are.
+// statement checks and writes. Its text only depends on which parts it has.
 func (c *commit) statement(t token) *statement {
 	s := &statement{}
 	of := s.arg("bytea", c.tenant)
@@ -259,8 +259,8 @@ func (c *commit) statement(t token) *statement {
 	return s
 }
 
-// check adds the part that finds the first precondition that does not hold. An absent row's value is NULL there, as is
-// the one expected of it.
+// check adds the part that finds the first precondition that does not hold. In it, an absent row has the value NULL,
+// as does the expectation of an absent row.
 func (c *commit) check(s *statement, of string) {
 	first := "0"
 	if len(c.expect) > 0 {

@@ -14,26 +14,26 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What is known of a connection, beside what pgx knows.
+// What is known about a connection, in addition to what pgx knows.
 type link struct {
 	epoch  epoch // of the database when the connection was made
-	warned bool  // the database has warned since this was last set to false
+	warned bool  // the database has sent a warning since this was last reset
 }
 
 const linkKey = "mneme"
 
 func linkOf(conn *pgxpool.Conn) *link { return conn.Conn().PgConn().CustomData()[linkKey].(*link) }
 
-// How soon a connection is given up whose other side is gone without a word.
+// How soon a connection is closed if its peer has vanished.
 const (
-	idleBeforeProbe = 10 * time.Second // without traffic, until the system asks whether the other side is there
+	idleBeforeProbe = 10 * time.Second // without traffic, until the system probes the peer
 	betweenProbes   = 3 * time.Second
 	mostProbes      = 3
-	unacknowledged  = 10 * time.Second // for what was sent
-	pinging         = time.Second      // for an answer, before a connection is used that was idle
+	unacknowledged  = 10 * time.Second // for sent data
+	pinging         = time.Second      // for a response, before an idle connection is used again
 )
 
-// pool makes the pool of one sort of keys. It connects when first used.
+// pool returns the pool for one class of keys. It connects when it is first used.
 func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 	dialer := &net.Dialer{Control: giveUpUnacknowledged, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
 		Idle: idleBeforeProbe, Interval: betweenProbes, Count: mostProbes}}
 	c.ConnConfig.DialFunc = dialer.DialContext
-	// A standby answers too, late and without writes: never take one by mistake.
+	// A standby also responds, with old data and without writes, so refuse it.
 	wanted := c.ConnConfig.ValidateConnect
 	if wanted == nil {
 		wanted = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -75,7 +75,7 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 	}
 	params := c.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "mneme")
-	// A plan made while the table was small reads all of it, and is kept when the table has grown.
+	// A plan that was made while the table was small reads all of it, and is still used when the table has grown.
 	params["enable_seqscan"] = "off"
 	if loose {
 		c.MaxConns = max(2, c.MaxConns/4)
@@ -85,10 +85,11 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
-// errNoConnection is a call that got no connection in time. It says nothing against the connections that there are.
+// errNoConnection is returned if a call got no connection in time. It does not mean that existing connections are
+// bad.
 var errNoConnection = errors.New("no connection to the database")
 
-// acquire takes a connection from a pool, or makes one.
+// acquire takes a connection from a pool, or creates one.
 func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquiring)
 	defer cancel()
@@ -99,11 +100,11 @@ func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	return conn, nil
 }
 
-// errStandby is a host that answers and takes no writes.
+// errStandby is returned for a host that responds but accepts no writes.
 var errStandby = errors.New("the host is not a primary")
 
-// hopeless tells whether no host of the URL can ever be used as things are: each answers, and is a standby or shows a
-// certificate that the URL's authorities did not sign. While a host does not answer, it may be the primary.
+// hopeless reports whether no host of the URL can be used without a change: each one responds, and is a standby or
+// has a certificate that the URL's authorities did not sign. A host that does not respond may be the primary.
 func hopeless(err error) bool {
 	failed, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
@@ -121,8 +122,8 @@ func hopeless(err error) bool {
 	return true
 }
 
-// dropDead closes all idle connections, and those in use as they come back, where an attempt got no answer: the
-// machine behind them may be gone, and each of them would cost as long again.
+// dropDead closes all idle connections, and those in use when they are returned, after an attempt got no response:
+// their machine may be down, and each of them would cost the same timeout.
 func (s *Store) dropDead(err error) {
 	if isNetwork(err) && timedOut(err) && !errors.Is(err, errNoConnection) {
 		s.reset()
@@ -135,7 +136,7 @@ func (s *Store) reset() {
 	s.loose.Reset()
 }
 
-// timedOut tells whether an attempt ended because its time was up.
+// timedOut reports whether an attempt ended because of its timeout.
 func timedOut(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// userTimeout is TCP_USER_TIMEOUT, which package syscall does not name.
+// userTimeout is TCP_USER_TIMEOUT, which package syscall does not define.
 const userTimeout = 0x12
 
-// giveUpUnacknowledged has the system close a connection whose other side does not acknowledge what was sent. It would
-// try for a quarter of an hour.
+// giveUpUnacknowledged makes the system close a connection whose peer does not acknowledge sent data. By default it
+// would retry for a quarter of an hour.
 func giveUpUnacknowledged(network, _ string, raw syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

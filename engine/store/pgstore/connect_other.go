@@ -4,5 +4,5 @@ package pgstore
 
 import "syscall"
 
-// giveUpUnacknowledged does nothing where the system has no such setting. The deadlines of statements remain.
+// giveUpUnacknowledged does nothing on systems without this setting. The deadlines of statements still apply.
 func giveUpUnacknowledged(_, _ string, _ syscall.RawConn) error { return nil }

@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// epoch names a stretch of a database's history in which nothing committed is lost: its system, and the timeline, which
-// is another one after each promotion of a standby and each recovery to a point in time. It is zero for relatives of
-// PostgreSQL that have no timelines.
+// epoch identifies a stretch of a database's history in which no commit is lost: its system, and the timeline, which
+// changes with each promotion of a standby and each recovery to a point in time. It is zero for compatible databases
+// without timelines.
 type epoch struct {
 	system   string
 	timeline uint32
-	name     string // how clients see it; it does not show the system's number, because anybody may see it
+	name     string // the public name; it hides the system's number
 }
 
 func newEpoch(system string, timeline uint32) epoch {
@@ -24,8 +24,8 @@ func newEpoch(system string, timeline uint32) epoch {
 	return epoch{system, timeline, fmt.Sprintf("%x-%d", sum[:4], timeline)}
 }
 
-// The first eight digits of the name of the log file are the timeline that is being written. pg_control_checkpoint
-// tells that of the last checkpoint, which a promotion does not wait for.
+// The first eight digits of the current WAL file's name are the timeline that is being written. pg_control_checkpoint
+// returns that of the last checkpoint, which a promotion does not wait for.
 const askEpoch = `SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 	FROM pg_control_system()`
 
@@ -46,11 +46,12 @@ func parseEpoch(system, timeline string) (epoch, error) {
 	return newEpoch(system, uint32(n)), err
 }
 
-// errFormer is answered on a connection to a former primary: what it said may never have been, or may be no more.
+// errFormer is returned for a connection to a former primary. Its answers may never have been committed, or may be
+// lost.
 var errFormer = errors.New("the connection is to a former primary")
 
-// learn takes note of the epoch that a connection found. It answers errFormer for an earlier one than is known: a
-// former primary that does not know yet that another took its place.
+// learn records the epoch of a connection. It returns errFormer if a later one is known: the connection is to a
+// former primary that does not know yet that it was replaced.
 func (s *Store) learn(e epoch) error {
 	for {
 		known := s.epoch.Load()
@@ -74,11 +75,11 @@ func (s *Store) learn(e epoch) error {
 	}
 }
 
-// former tells whether a connection is to a primary that another has taken the place of.
+// former reports whether a connection is to a former primary.
 func (s *Store) former(l *link) bool { return l.epoch != *s.epoch.Load() }
 
-// Epoch names the stretch of the database's history that this store reads. Where it is another one than before, what
-// was read before may be gone.
+// Epoch returns the name of the stretch of the database's history that this store reads. If it changes, data that was
+// read before may be lost.
 func (s *Store) Epoch() string {
 	if e := s.epoch.Load(); e != nil {
 		return e.name

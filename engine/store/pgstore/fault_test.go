@@ -16,12 +16,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
-// counted are the steps that writers took, by the acknowledgements they got.
+// counted counts the steps that writers took, by the acknowledgements they got.
 type counted struct {
 	done, refused, unknown atomic.Int64
 }
 
-// count steps a counter that the writers share until stop. Each step also leaves a record of its own.
+// count increments a counter that the writers share until stop. Each step also writes a separate record.
 func (c *counted) count(t *testing.T, s store.Store, writer int, stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -64,8 +64,8 @@ func (c *counted) await(t *testing.T, steps int64) {
 	}
 }
 
-// check holds the counter against the acknowledgements: every acknowledged step was taken once, no other but those of
-// unknown outcome, and none in part.
+// check compares the counter with the acknowledgements: every acknowledged step was taken once, no other except those
+// with unknown outcome, and none in part.
 func (c *counted) check(t *testing.T, s store.Store) {
 	t.Helper()
 	value, _ := strconv.Atoi(read(t, s, "counter")[0])
@@ -87,7 +87,7 @@ func (c *counted) check(t *testing.T, s store.Store) {
 	}
 }
 
-// TestLostAcknowledgements cuts connections at every point of a commit. Writers get told what happened all the same.
+// TestLostAcknowledgements cuts connections at every point of a commit. Writers still learn the outcome.
 func TestLostAcknowledgements(t *testing.T) {
 	const writers, steps, each = 4, 180, 5
 	cluster := postgres.Cluster(t)
@@ -143,12 +143,12 @@ func TestLostAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestCrashes ends the database at once, again and again, under writers through two stores.
+// TestCrashes repeatedly crashes the database while writers use it through two stores.
 func TestCrashes(t *testing.T) {
 	const crashes, steps = 4, 200
 	cluster, err := pgtest.Start()
 	if errors.Is(err, pgtest.ErrNotInstalled) {
-		postgres.Cluster(t) // which knows whether that is a failure
+		postgres.Cluster(t) // decides whether that is a failure
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +183,8 @@ func TestCrashes(t *testing.T) {
 	c.check(t, one)
 }
 
-// TestAway asks a store whose database is gone: it says so, in bounded time, and that nothing was written. When the
-// database is back, so is the store.
+// TestAway calls a store whose database is down: it returns an error in bounded time that says that nothing was
+// written. When the database is back, so is the store.
 func TestAway(t *testing.T) {
 	cluster, err := pgtest.Start()
 	if errors.Is(err, pgtest.ErrNotInstalled) {
@@ -230,7 +230,7 @@ func TestAway(t *testing.T) {
 	mustCommit(t, s, store.Batch{Expect: holds("k", "1"), Put: put("k", "3")})
 }
 
-// TestPasswordsStayOut tries URLs that cannot work and looks for their password in what comes back.
+// TestPasswordsStayOut tries invalid URLs and looks for their password in the errors.
 func TestPasswordsStayOut(t *testing.T) {
 	for _, url := range []string{
 		"postgres://mneme:hunter2@127.0.0.1:1/none", "postgres://mneme:hunter2@[bad/none", "postgres://mneme:hunter2@h:port/x",

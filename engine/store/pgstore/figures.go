@@ -9,10 +9,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// counters are what a store counts of its own doing.
+// counters are a store's own counters.
 type counters struct {
 	retries, resets, turnovers, swept atomic.Int64
-	happened, not, unknown            atomic.Int64 // commits whose acknowledgement was lost, by what became of them
+	happened, not, unknown            atomic.Int64 // commits whose acknowledgement was lost, by outcome
 }
 
 func (c *counters) settled(happened bool) {
@@ -23,7 +23,7 @@ func (c *counters) settled(happened bool) {
 	}
 }
 
-// Figures tells how the store and its database get along.
+// Figures returns metrics of the store and its database.
 func (s *Store) Figures() []store.Figure {
 	var out []store.Figure
 	add := func(counter bool, name, help string, value float64, label ...string) {

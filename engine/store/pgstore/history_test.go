@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// TestRandomRaces commits three random batches at the same moment from two servers, round after round. Their outcomes,
-// a reader's views and what is left must be those of some order, one after the other. A failure prints the round.
+// TestRandomRaces commits three random batches at the same moment from two servers, in many rounds. Their outcomes, a
+// reader's views and the final state must be those of some sequential order. A failure prints the round.
 func TestRandomRaces(t *testing.T) {
 	const rounds, seed = 600, 11
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -53,7 +53,7 @@ func TestRandomRaces(t *testing.T) {
 	}
 }
 
-// randomBatch expects of some keys what they hold, and puts and deletes others.
+// randomBatch expects the current values of some keys, and puts and deletes others.
 func randomBatch(random *rand.Rand, keys, held []string, value string) store.Batch {
 	var batch store.Batch
 	for i, k := range keys {
@@ -74,7 +74,7 @@ func randomBatch(random *rand.Rand, keys, held []string, value string) store.Bat
 	return batch
 }
 
-// outcome words how a commit ended; empty is done.
+// outcome returns a word for the outcome of a commit; empty means success.
 func outcome(err error) string {
 	if err == nil {
 		return ""
@@ -82,7 +82,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// explained tries every order of the batches, with the reader's look between any two.
+// explained tries every order of the batches, with the read between any two.
 func explained(t *testing.T, keys, start []string, batches []store.Batch, outcomes []string, seen, end string) bool {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		s := memstore.New()

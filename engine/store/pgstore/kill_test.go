@@ -28,7 +28,7 @@ func killBatch(writer, n int) store.Batch {
 	return b
 }
 
-// TestKill kills a server in the midst of its commits. What it had acknowledged is there, and no batch in part.
+// TestKill kills a server during its commits. What it had acknowledged is there, and no batch in part.
 func TestKill(t *testing.T) {
 	if url := os.Getenv(killed); url != "" {
 		writeUntilKilled(t, url)

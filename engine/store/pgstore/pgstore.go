@@ -1,12 +1,12 @@
-// Package pgstore is the shared backend of the store port: one table in PostgreSQL, or in a relative that speaks its
-// protocol, keyed by tenant and key. Several servers may stand on one database: nothing is kept in this process that
-// the database does not have.
+// Package pgstore implements store.Store for several servers: one table in PostgreSQL, or in a database that speaks
+// its protocol, keyed by tenant and key. Several servers may use one database, because this process keeps no state
+// that the database does not have.
 //
 // A read is one statement and so sees one state. A commit is one transaction and one round trip, which locks the keys
-// that it names before it looks at them, see commit.go. Every commit leaves a token, by which one whose acknowledgement
-// was lost is found, or made impossible, see token.go. Each connection knows which timeline of the database it reads,
-// so that nothing is taken from a former primary, see epoch.go; a look at the database every two seconds finds what is
-// wrong while nobody asks, see watch.go.
+// that it names before it reads them; see commit.go. Every commit leaves a token. With it, a commit whose
+// acknowledgement was lost is found, or prevented; see token.go. Each connection knows which timeline of the database
+// it reads, so that no answer of a former primary is used; see epoch.go. A check of the database every two seconds
+// finds problems while there are no calls; see watch.go.
 package pgstore
 
 import (
@@ -23,60 +23,60 @@ import (
 )
 
 const (
-	// DefaultConns is how many connections serve reads and synced commits where the URL has no pool_max_conns. Loose
-	// commits have a quarter of that number for themselves, at least two.
+	// DefaultConns is the number of connections for reads and synced commits if the URL has no pool_max_conns. Loose
+	// commits have a separate pool with a quarter of that number, at least two.
 	DefaultConns = 16
-	// DefaultPatience is how long a call waits for a database that is away or contended.
+	// DefaultPatience is how long a call waits for a database that is unreachable or contended.
 	DefaultPatience = 5 * time.Second
 )
 
 const (
-	// connecting bounds the attempt to reach one host where the URL has no connect_timeout.
+	// connecting is the timeout for connecting to one host if the URL has no connect_timeout.
 	connecting = 3 * time.Second
-	// acquiring bounds the wait for a connection.
+	// acquiring is the timeout for getting a connection.
 	acquiring = 5 * time.Second
-	// reading bounds one attempt at a read.
+	// reading is the timeout of one attempt at a read.
 	reading = 10 * time.Second
-	// running bounds one attempt at a commit, which a caller's context no longer can.
+	// running is the timeout of one attempt at a commit, which no longer depends on the caller's context.
 	running = 15 * time.Second
 	// starting is how many times the patience of a call Open has, because servers and database often start together.
 	starting = 6
-	// settling is how many times the patience of a call goes into finding out how a commit ended.
+	// settling is how many times the patience of a call is spent on finding out how a commit ended.
 	settling = 6
 )
 
-// Options say where a store is. Only URL is required.
+// Options configures a store. Only URL is required.
 type Options struct {
-	// URL is a connection string of PostgreSQL's: postgres://user:password@host1,host2/database?sslmode=verify-full…
+	// URL is a PostgreSQL connection string: postgres://user:password@host1,host2/database?sslmode=verify-full…
 	URL string
-	// Patience bounds how long a call waits for a database that is away or contended; 0 means DefaultPatience.
+	// Patience is how long a call waits for a database that is unreachable or contended; 0 means DefaultPatience.
 	Patience time.Duration
-	// Logger takes the store's log; nil discards it.
+	// Logger is the store's log; nil discards it.
 	Logger *slog.Logger
 }
 
-// Store implements store.Store. Make one with Open.
+// Store implements store.Store. Use Open to create one.
 type Store struct {
 	main, loose *pgxpool.Pool
 	patience    time.Duration
-	// reading and running are as the constants.
+	// reading and running default to the constants of these names.
 	reading, running time.Duration
 	log              *slog.Logger
 	now              func() time.Time
-	stop             context.CancelFunc // Of the background.
+	stop             context.CancelFunc // ends the background work
 	background       sync.WaitGroup
 
-	// commits has a place for each synced commit that may run. Reads have the connections beside those, so that they go
-	// on where commits wait for a standby.
+	// commits has a place for each synced commit that may run. Reads use the remaining connections, so that they
+	// continue while commits wait for a standby.
 	commits chan struct{}
 
-	// What was last found out about the database.
+	// The last known state of the database.
 	epoch   atomic.Pointer[epoch]
-	away    atomic.Bool               // As of the last attempt: said once, not by every call.
-	failure atomic.Pointer[error]     // Why it takes no commits, as of the last look.
-	synced  atomic.Pointer[time.Time] // When a synced commit was acknowledged last. A clock set back does not move it.
-	skew    atomic.Int64              // How far this machine's clock is ahead, in ns.
-	far     atomic.Bool               // It was said that this is far.
+	away    atomic.Bool               // as of the last attempt; logged once, not by every call
+	failure atomic.Pointer[error]     // why it accepts no commits, as of the last check
+	synced  atomic.Pointer[time.Time] // when a synced commit was last acknowledged, independent of clock changes
+	skew    atomic.Int64              // how far this machine's clock is ahead, in ns
+	far     atomic.Bool               // a large skew was logged
 	count   counters
 
 	// life is held by every running call, so that Close waits for it.
@@ -86,13 +86,13 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Check tells what is wrong with a connection string, without its password.
+// Check returns an error for an invalid connection string. The error does not contain its password.
 func Check(url string) error {
 	_, err := pgxpool.ParseConfig(url)
-	return err // which pgx has rid of the password
+	return err // pgx has removed the password
 }
 
-// Open connects to a database and makes or checks the tables in it. It waits for a database that is starting.
+// Open connects to a database and creates or checks its tables. It waits for a database that is starting.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	return open(ctx, o, func(*pgxpool.Config) {})
 }
@@ -125,7 +125,7 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	return s, nil
 }
 
-// enter begins a call, which must call leave at its end. It answers ErrClosed after Close.
+// enter starts a call, which must call leave at its end. It returns ErrClosed after Close.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

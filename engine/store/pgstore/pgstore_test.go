@@ -32,8 +32,8 @@ func openURL(t testing.TB, url string) *Store {
 	return s
 }
 
-// openEmptied opens a store over a database whose tables are dropped before, because a database takes ten times as long
-// to be made as its tables do.
+// openEmptied opens a store on a database after dropping its tables, because creating a database takes ten times as
+// long as creating the tables.
 func openEmptied(t testing.TB, url string) *Store {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -60,7 +60,7 @@ func TestSealed(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return store.Seal(openEmptied(t, url)) })
 }
 
-// Poolers that hand each transaction another connection need one of these.
+// Poolers that give each transaction another connection need one of these.
 func TestWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "simple_protocol"} {

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
-// proxy stands between a store and its database and cuts connections where it hurts.
+// proxy is between a store and its database and cuts connections at given points.
 type proxy struct {
 	listener net.Listener
 	target   string
-	cut      func() cut // Decides for each message from the client to the database.
+	cut      func() cut // decides for each message from the client to the database
 }
 
 // cut says where a connection ends.
@@ -23,10 +23,10 @@ type cut int
 
 const (
 	nowhere     cut = iota
-	beforeSent      // The statement never arrives.
-	afterSent       // It arrives; nobody waits for what comes of it.
-	beforeReply     // It is carried out and answered; the answer does not arrive.
-	inReply         // The first bytes of the answer arrive.
+	beforeSent      // The statement does not arrive.
+	afterSent       // It arrives; the result is not read.
+	beforeReply     // It is executed and answered; the answer does not arrive.
+	inReply         // Only the first bytes of the answer arrive.
 )
 
 func newProxy(t *testing.T, c *pgtest.Cluster, decide func() cut) *proxy {
@@ -49,7 +49,7 @@ func newProxy(t *testing.T, c *pgtest.Cluster, decide func() cut) *proxy {
 	return p
 }
 
-// through is a database's URL by way of the proxy.
+// through returns the URL of a database through the proxy.
 func (p *proxy) through(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)

@@ -25,7 +25,7 @@ func absent(key string) []store.Expect { return []store.Expect{{Key: b(key)}} }
 
 func holds(key, value string) []store.Expect { return []store.Expect{{Key: b(key), Value: b(value)}} }
 
-// read returns the values of keys, "" where one is absent.
+// read returns the values of keys, "" for an absent one.
 func read(t testing.TB, s store.Store, keys ...string) []string {
 	t.Helper()
 	var q store.Query
@@ -50,8 +50,8 @@ func mustCommit(t testing.TB, s store.Store, batch store.Batch) {
 	}
 }
 
-// TestRaces lets two servers commit at the same moment what must not both see the state before, round after round.
-// Each final state must be one that the two leave one after the other.
+// TestRaces lets two servers commit at the same moment changes that must not both see the earlier state, in many
+// rounds. Each final state must be one that a sequential order leaves.
 func TestRaces(t *testing.T) {
 	const rounds = 80
 	url := postgres.Database(t)
@@ -62,7 +62,7 @@ func TestRaces(t *testing.T) {
 		name        string
 		before      store.Batch
 		first, then store.Batch
-		possible    []string // states of a and b
+		possible    []string // possible states of a and b
 	}{
 		{"each expects what the other writes", store.Batch{Put: put("a", "0", "b", "0")},
 			store.Batch{Expect: holds("a", "0"), Put: put("b", "1")},
@@ -129,8 +129,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// TestNothingBehindADeletion is how the engine guards what was deleted: once the deletion of a marker has been
-// acknowledged, no commit that expects the marker appears any more, on whichever server.
+// TestNothingBehindADeletion tests how the engine protects deleted objects: once the deletion of a marker has been
+// acknowledged, no commit that expects the marker succeeds any more, on any server.
 func TestNothingBehindADeletion(t *testing.T) {
 	url := postgres.Database(t)
 	one, two := openURL(t, url), openURL(t, url)
@@ -177,8 +177,8 @@ func TestNothingBehindADeletion(t *testing.T) {
 	}
 }
 
-// TestDeletingNothingTakesPart deletes a key that another server is making. Whoever saw the made key without the
-// other writes of the deletion's batch must see it gone once those are there.
+// TestDeletingNothingTakesPart deletes a key that another server is creating. A reader who saw the new key without
+// the other writes of the deletion's batch must see it gone once those are there.
 func TestDeletingNothingTakesPart(t *testing.T) {
 	url := postgres.Database(t)
 	one, two := openURL(t, url), openURL(t, url)
@@ -188,7 +188,7 @@ func TestDeletingNothingTakesPart(t *testing.T) {
 	for round := range 60 {
 		key, mark := fmt.Sprint("k", round), fmt.Sprintf("m%d/", round)
 		batch := store.Batch{Delete: [][]byte{b(key)}}
-		for n := range 2000 { // so that it takes its time
+		for n := range 2000 { // so that it takes some time
 			batch.Put = append(batch.Put, put(fmt.Sprintf("%s%04d", mark, n), "v")...)
 		}
 		var both sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Read implements store.Store: one statement, which sees one state.
+// Read implements store.Store with one statement, which sees one state.
 func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res store.Result, err error) {
 	if err := store.CheckTenant(tenant); err != nil {
 		return store.Result{}, err
@@ -29,11 +29,11 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	return res, err
 }
 
-// beyond is above every key.
+// beyond returns a value greater than every key.
 func beyond() []byte { return bytes.Repeat([]byte{0xff}, store.MaxKey+1) }
 
-// readStatement asks for all keys and each range with a number: 0 for the keys, ranges from 1. Its text depends on
-// the ranges' number and sorts alone, so that few texts are ever prepared.
+// readStatement returns the statement for a query. It numbers the results: 0 for the keys, from 1 for the ranges. Its
+// text only depends on the number and kinds of the ranges, so that few texts are ever prepared.
 func readStatement(tenant string, q store.Query) *statement {
 	s := &statement{}
 	of := s.arg("bytea", []byte(tenant))
@@ -78,7 +78,7 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 		res.Keys[i].Key = key
 	}
 	if len(sql.args) == 1 {
-		return res, nil // asks for nothing
+		return res, nil // an empty query
 	}
 	conn, err := acquire(ctx, s.main)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	}
 	for i, key := range q.Keys {
 		if value, ok := found[string(key)]; ok {
-			res.Keys[i].Value = append([]byte{}, value...) // a key may be asked for twice
+			res.Keys[i].Value = append([]byte{}, value...) // a key may occur twice in the query
 		}
 	}
 	for i, r := range q.Ranges {
@@ -121,7 +121,8 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	return res, nil
 }
 
-// order sorts a range. It is sorted already unless the database ran the parts of the union side by side.
+// order sorts the items of a range. They are already sorted unless the database ran the parts of the union in
+// parallel.
 func order(items []store.Item, reverse bool) {
 	compare := func(a, b store.Item) int { return bytes.Compare(a.Key, b.Key) }
 	if reverse {
@@ -132,12 +133,12 @@ func order(items []store.Item, reverse bool) {
 	}
 }
 
-// lookUp finds the row of k.key, if there is one.
+// lookUp returns the SQL that finds the row of k.key, if there is one.
 func lookUp(tenant, columns string) string {
 	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1)"
 }
 
-// statement collects a text and its arguments.
+// statement collects an SQL text and its arguments.
 type statement struct {
 	text strings.Builder
 	args []any
@@ -149,13 +150,13 @@ func (s *statement) add(parts ...string) {
 	}
 }
 
-// arg adds an argument and returns how the text names it.
+// arg adds an argument and returns its placeholder.
 func (s *statement) arg(sort string, value any) string {
 	s.args = append(s.args, value)
 	return "$" + strconv.Itoa(len(s.args)) + "::" + sort
 }
 
-// orEmpty makes bytes that are never NULL.
+// orEmpty returns b, or an empty slice if b is nil, because nil would be NULL.
 func orEmpty(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// The codes of PostgreSQL that are told apart, see its manual, appendix A. A code's first two characters are its class.
+// The PostgreSQL error codes that are treated specially; see its manual, appendix A. The first two characters of a
+// code are its class.
 const (
 	classConnection   = "08"
 	classShutdown     = "57P"
@@ -36,15 +37,15 @@ const (
 	uniqueViolation   = "23505"
 )
 
-// retrier spaces the attempts of one call.
+// retrier schedules the attempts of one call.
 type retrier struct {
 	patience time.Duration
 	until    time.Time
 	attempts int
 }
 
-// wait waits before the next attempt, and is false where there should be none: ctx ended, or patience did. Contention
-// is tried again sooner than a database that is away.
+// wait waits before the next attempt. It returns false if there should be none, because ctx or the patience has
+// ended. Contention is retried sooner than an unreachable database.
 func (r *retrier) wait(ctx context.Context, err error) bool {
 	now := time.Now()
 	if r.until.IsZero() {
@@ -67,7 +68,7 @@ func (r *retrier) wait(ctx context.Context, err error) bool {
 	}
 }
 
-// retry makes attempts until one succeeds or fails with an error that another attempt would meet too.
+// retry calls attempt until it succeeds or fails with an error that another attempt would meet, too.
 func (s *Store) retry(ctx context.Context, attempt func() error) error {
 	r := retrier{patience: s.patience}
 	for {
@@ -77,7 +78,7 @@ func (s *Store) retry(ctx context.Context, attempt func() error) error {
 			return worded(ctx, err)
 		}
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == readOnly {
-			s.reset() // these connections are to what was the primary
+			s.reset() // these connections are to the former primary
 		}
 		if ctx.Err() == nil {
 			s.dropDead(err)
@@ -89,7 +90,7 @@ func (s *Store) retry(ctx context.Context, attempt func() error) error {
 	}
 }
 
-// notice tells the operator when the database goes away and when it is back.
+// notice tells the operator when the database becomes unreachable and when it is back.
 func (s *Store) notice(err error) {
 	switch {
 	case err == nil:
@@ -101,10 +102,10 @@ func (s *Store) notice(err error) {
 	}
 }
 
-// errLost is a commit that did not happen and, its token being burnt, never will.
+// errLost is returned for a commit that did not happen and never will, because its token is burnt.
 var errLost = errors.New("the connection was lost before the commit")
 
-// passing tells whether another attempt may succeed.
+// passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	if errors.Is(err, errLost) || errors.Is(err, errFormer) || errors.Is(err, errUnreplicated) ||
 		errors.Is(err, errBusy) {
@@ -121,28 +122,28 @@ func passing(err error) bool {
 	return isNetwork(err) && !errors.Is(err, context.Canceled)
 }
 
-// isContention tells whether an error may not come again in an attempt at once, because it comes of other writers.
+// isContention reports whether an error is due to other writers, so that an immediate attempt may succeed.
 func isContention(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == serialization || pg.Code == deadlock || pg.Code == lockNotAvailable) || madeTwice(err)
 }
 
-// isNetwork tells whether the trouble is the connection rather than what was asked.
+// isNetwork reports whether an error is due to the connection and not to the request.
 func isNetwork(err error) bool {
 	return errors.As(err, new(*pgconn.ConnectError)) || errors.As(err, new(net.Error)) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// undone tells whether a commit that ended in err certainly did not happen. An error of the server's means that the
-// transaction was rolled back, unless it only says that the connection ends. pgconn.SafeToRetry tells nothing here: a
-// batch may answer that its connection is closed after it was sent.
+// undone reports whether a commit that ended with err certainly did not happen. An error of the server means that the
+// transaction was rolled back, unless it only says that the connection ends. pgconn.SafeToRetry does not help here: a
+// batch may fail with a closed connection after it was sent.
 func undone(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.SeverityUnlocalized == "ERROR" && pg.Code != completionUnknown &&
 		!strings.HasPrefix(pg.Code, classConnection) && !strings.HasPrefix(pg.Code, classShutdown)
 }
 
-// worded gives the port's error for an error of pgx.
+// worded converts an error of pgx to an error of package store.
 func worded(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {
 		return err

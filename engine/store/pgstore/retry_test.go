@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// TestErrorsOfTheDatabase sorts what a database may say: whether a commit certainly did not happen, whether another
-// attempt is made, and what the caller gets in the end.
+// TestErrorsOfTheDatabase classifies the errors of a database: whether a commit certainly did not happen, whether
+// another attempt is made, and which error the caller gets in the end.
 func TestErrorsOfTheDatabase(t *testing.T) {
 	says := func(severity, code string) error {
 		return fmt.Errorf("wrapped: %w", &pgconn.PgError{Severity: severity, SeverityUnlocalized: severity, Code: code})

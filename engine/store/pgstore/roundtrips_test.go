@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// trips counts round trips on all connections: each is begun by a write that follows an answer.
+// trips counts round trips on all connections: each starts with a write that follows an answer.
 type trips struct{ n atomic.Int64 }
 
 type countedConn struct {
@@ -42,10 +42,10 @@ func (t *trips) watch(c *pgxpool.Config) {
 		conn, err := dial(ctx, network, addr)
 		return &countedConn{Conn: conn, trips: t}, err
 	}
-	c.MaxConns = 1 // which has every statement prepared after the first use
+	c.MaxConns = 1 // so that every statement is prepared after the first use
 }
 
-// TestRoundTrips counts what a read and a commit of every sort cost once their statements are known.
+// TestRoundTrips counts the round trips of reads and commits of every kind once their statements are prepared.
 func TestRoundTrips(t *testing.T) {
 	var trips trips
 	s, err := open(t.Context(), Options{URL: postgres.Database(t)}, trips.watch)
@@ -87,7 +87,7 @@ func TestRoundTrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // what is prepared by the first is used by the second
+			for range 2 { // the second run uses what the first prepared
 				trips.n.Store(0)
 				if err := call(); err != nil {
 					t.Fatalf("%s: %v", name, err)

@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// schemaVersion is the layout that this program reads and writes.
+// schemaVersion is the version of the tables that this program reads and writes.
 const schemaVersion = 2
 
-// ErrNewerSchema is answered by Open where a newer Mneme has changed the tables.
+// ErrNewerSchema is returned by Open if a newer version of Mneme has changed the tables.
 var ErrNewerSchema = errors.New("the database was set up by a newer version of Mneme")
 
-// schema makes the tables. Each statement may run again, and beside itself on another server. The version comes last:
-// where it stands, all does.
+// schema returns the statements that create the tables. Each may be repeated, and may run concurrently on another
+// server. The version is written last: if it exists, so do all tables.
 func schema() []string {
 	return []string{
 		`CREATE TABLE IF NOT EXISTS mneme_schema (version int PRIMARY KEY)`,
@@ -24,13 +24,13 @@ func schema() []string {
 		`CREATE TABLE IF NOT EXISTS mneme_commits (
 			tenant bytea NOT NULL, token bytea NOT NULL, burnt boolean NOT NULL,
 			made timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, token))`,
-		`CREATE INDEX IF NOT EXISTS mneme_commits_made ON mneme_commits (made)`, // by which old tokens are found
+		`CREATE INDEX IF NOT EXISTS mneme_commits_made ON mneme_commits (made)`, // used to find old tokens
 		fmt.Sprintf(`INSERT INTO mneme_schema (version) VALUES (%d) ON CONFLICT DO NOTHING`, schemaVersion),
 	}
 }
 
-// prepare makes the tables where they are missing, and refuses those of a newer program. Where they stand it only
-// reads, so a role that may not make tables can run all but the first start.
+// prepare creates missing tables, and refuses those of a newer program. If the tables exist, it only reads, so a role
+// without the right to create tables suffices for all but the first start.
 func (s *Store) prepare(ctx context.Context) error {
 	r := retrier{patience: starting * s.patience}
 	for {
@@ -72,7 +72,7 @@ func (s *Store) prepareOnce(ctx context.Context) error {
 	return nil
 }
 
-// version is that of the tables; 0 where there are none.
+// version returns the version of the tables, or 0 if there are none.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	err = s.main.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM mneme_schema`).Scan(&version)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == undefinedTable {
@@ -81,16 +81,17 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// madeTwice tells whether an error says that another server made the same table at the same time.
+// madeTwice reports whether an error says that another server created the same table at the same time.
 func madeTwice(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == uniqueViolation || pg.Code == duplicateTable || pg.Code == duplicateObject)
 }
 
-// errNoLocks refuses a relative of PostgreSQL that has advisory locks in name only, because commits rest on them.
+// errNoLocks is returned for a PostgreSQL-compatible database whose advisory locks do not lock, because commits
+// depend on them.
 var errNoLocks = errors.New("the database's advisory locks do not lock; Mneme cannot run on it")
 
-// tryLocks finds out whether a lock that one connection holds is refused to another.
+// tryLocks checks that a lock that one connection holds is refused to another.
 func (s *Store) tryLocks(ctx context.Context) error {
 	t := newToken()
 	lock := lockOf(t[:], nil)

@@ -31,7 +31,7 @@ func TestServersSetUpTogether(t *testing.T) {
 	}
 }
 
-// TestSchemaVersions opens what an older and a newer program left: nothing lost, and nothing touched.
+// TestSchemaVersions opens the tables of an older and a newer program: nothing is lost or changed.
 func TestSchemaVersions(t *testing.T) {
 	url := postgres.Database(t)
 	s := openURL(t, url)
@@ -75,7 +75,7 @@ func TestTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSnapshot reads everything while it changes: all of one instant, in order.
+// TestSnapshot reads everything while it changes: the result is of one instant, in order.
 func TestSnapshot(t *testing.T) {
 	s := openURL(t, postgres.Database(t))
 	defer s.Close()
@@ -97,7 +97,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	var got []string
 	err := s.Snapshot(t.Context(), func(tenant string, it store.Item) error {
-		if len(got) == 0 { // everything changes behind its back
+		if len(got) == 0 { // everything changes during the walk
 			if _, err := s.main.Exec(t.Context(), "UPDATE mneme_records SET value = '1'"); err != nil {
 				t.Error(err)
 			}

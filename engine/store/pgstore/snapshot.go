@@ -11,7 +11,7 @@ import (
 
 var _ store.Snapshotter = (*Store)(nil)
 
-// snapshotPageSize is how many records are asked for at once. They are read from the connection one by one.
+// snapshotPageSize is the number of records that one query fetches. They are read from the connection one by one.
 const snapshotPageSize = 1000
 
 const (
@@ -20,8 +20,8 @@ const (
 		WHERE (tenant, key) > ($2::bytea, $3::bytea) ORDER BY tenant, key LIMIT $1::bigint`
 )
 
-// Snapshot implements store.Snapshotter: one transaction, which sees both sorts of keys as of its first statement. The
-// database keeps what it shows for as long as it runs; writers go on; Close waits for it.
+// Snapshot implements store.Snapshotter. It uses one transaction, which sees both classes of keys as of its first
+// statement. The database keeps the old data until it ends; writers continue; Close waits for it.
 func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -47,20 +47,20 @@ func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.It
 	return worded(ctx, err)
 }
 
-// beginSnapshot begins a transaction that may stand idle for as long as its reader takes.
+// beginSnapshot starts a transaction that may be idle for as long as its reader takes.
 func beginSnapshot(ctx context.Context, pool *pgxpool.Pool) (pgx.Tx, error) {
 	tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // which closes the connection where it fails
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // closes the connection if it fails
 		return nil, err
 	}
 	return tx, nil
 }
 
-// walk reads page after page, each behind the last key of the one before.
+// walk reads one page after another, each starting after the last key of the previous one.
 func walk(ctx context.Context, tx pgx.Tx, fn func(tenant string, it store.Item) error) error {
 	var tenant, key, value []byte
 	name := ""

@@ -25,7 +25,7 @@ func own(t *testing.T) *pgtest.Cluster {
 	t.Helper()
 	cluster, err := pgtest.Start()
 	if errors.Is(err, pgtest.ErrNotInstalled) {
-		postgres.Cluster(t) // which knows whether that is a failure
+		postgres.Cluster(t) // decides whether that is a failure
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func own(t *testing.T) *pgtest.Cluster {
 	return cluster
 }
 
-// logged keeps what is logged.
+// logged keeps the log.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -56,7 +56,7 @@ func (l *logged) has(text string) bool {
 	return strings.Contains(l.buf.String(), text)
 }
 
-// openUnwatched opens a store that looks at its database when the test says so, and not by itself.
+// openUnwatched opens a store that checks its database only when the test says so.
 func openUnwatched(t *testing.T, url string, log *logged) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Options{URL: url, Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -69,7 +69,7 @@ func openUnwatched(t *testing.T, url string, log *logged) *Store {
 	return s
 }
 
-// TestFailover does to one database server what replicated ones go through.
+// TestFailover takes one database server through the events of replicated ones.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	cluster := own(t)
@@ -78,8 +78,9 @@ func TestFailover(t *testing.T) {
 	t.Run("standby alone", func(t *testing.T) { standbyAlone(t, cluster) })
 }
 
-// hungStandby asks for synchronous replication to a standby that never answers. PostgreSQL commits by itself when a
-// commit is given up, or when an operator cancels its wait; the store must not call that an acknowledged commit.
+// hungStandby enables synchronous replication to a standby that never answers. PostgreSQL commits anyway if the
+// client gives up the commit, or an operator cancels its wait; the store must not report that as an acknowledged
+// commit.
 func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	database, err := cluster.Database()
 	if err != nil {
@@ -88,7 +89,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	var log logged
 	s := openUnwatched(t, database, &log)
 	mustCommit(t, s, store.Batch{Put: put("k", "0")})
-	s.synced.Store(nil) // what was acknowledged proves nothing any more
+	s.synced.Store(nil) // earlier acknowledgements no longer prove anything
 	s.look(t.Context())
 	if s.Failed() != nil {
 		t.Fatalf("Failed before: %v", s.Failed())
@@ -113,7 +114,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for waiting := true; waiting; { // until PostgreSQL has canceled all that wait, and nobody waits
+	for waiting := true; waiting; { // until PostgreSQL has cancelled all waiting commits
 		select {
 		case err := <-canceled:
 			waiting = false
@@ -128,7 +129,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 			}
 		}
 	}
-	// What is there by mistake is not confirmed, so that nothing acknowledges it.
+	// Unreplicated data is not confirmed, so that nothing acknowledges it.
 	if err := s.Confirm(t.Context()); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("Confirm: %v", err)
 	}
@@ -155,7 +156,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// goneBack has the database fail over to a standby that lacks the newest commits.
+// goneBack lets the database fail over to a standby that lacks the newest commits.
 func goneBack(t *testing.T, cluster *pgtest.Cluster) {
 	database, err := cluster.Database()
 	if err != nil {
@@ -179,7 +180,7 @@ func goneBack(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("the epoch was %q and is %q", before, s.Epoch())
 	}
 	mustCommit(t, s, store.Batch{Expect: holds("k", "kept"), Put: put("k", "again")})
-	// What a former primary says is not listened to.
+	// Answers of a former primary are ignored.
 	e := *s.epoch.Load()
 	former := newEpoch(e.system, e.timeline-1)
 	if !s.former(&link{epoch: former}) || !errors.Is(s.learn(former), errFormer) {
@@ -187,7 +188,7 @@ func goneBack(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// standbyAlone opens what can never work. Open says so at once, although it waits for a database that is away.
+// standbyAlone opens a store that can never work. Open fails at once, although it waits for an unreachable database.
 func standbyAlone(t *testing.T, cluster *pgtest.Cluster) {
 	database, err := cluster.Database()
 	if err != nil {
@@ -204,11 +205,11 @@ func standbyAlone(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// TestClocks holds this machine's clock against the database's.
+// TestClocks compares this machine's clock with the database's.
 func TestClocks(t *testing.T) {
 	var log logged
 	s := openUnwatched(t, postgres.Database(t), &log)
-	look := func() { // until a look takes so little time that it tells the clocks apart
+	look := func() { // until a check is fast enough to tell the clocks apart
 		for took := time.Hour; took > 200*time.Millisecond; {
 			began := time.Now()
 			if err := s.lookAtClock(t.Context()); err != nil {
@@ -228,8 +229,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestNoMultixacts lets many commits rest on one record at once. None may lock rows together, because PostgreSQL gives
-// each set of such lockers a number, and has few of them.
+// TestNoMultixacts lets many commits expect one record at once. They must not lock rows together, because PostgreSQL
+// gives each set of such lockers a number, and has few numbers.
 func TestNoMultixacts(t *testing.T) {
 	s := openURL(t, postgres.Database(t))
 	defer s.Close()
@@ -268,7 +269,7 @@ func TestNoMultixacts(t *testing.T) {
 	}
 }
 
-// TestWrongAuthority opens a server whose certificate another authority signed.
+// TestWrongAuthority connects to a server whose certificate another authority signed.
 func TestWrongAuthority(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate
 	defer web.Close()

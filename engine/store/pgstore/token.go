@@ -11,21 +11,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Every commit that writes leaves a row with a token of its own. Where the acknowledgement is lost, whoever asks puts
-// a burnt row of that token there: if it stands, the commit did not happen and never can, because its own row would be
-// the second; if the commit's row is there first, it happened.
+// Every commit that writes inserts a row with its own token. If the acknowledgement is lost, settle inserts a burnt
+// row with the same token. If that succeeds, the commit did not happen and never can, because its row would violate
+// uniqueness. If the commit's row is already there, the commit happened.
 
 const (
-	// tokenLife is how long tokens are kept, by the database's clock. Each is asked for within a minute or not at all.
+	// tokenLife is how long tokens are kept, by the database's clock. Each is asked for within a minute or not at
+	// all.
 	tokenLife = 15 * time.Minute
-	// tokenSweep is how often old tokens are removed.
+	// tokenSweep is the interval at which old tokens are removed.
 	tokenSweep = time.Minute
-	// sweeping bounds one removal, so that a primary that hangs does not end the sweep for good. There is time for the
-	// tokens of an hour's load that piled up while no server ran.
+	// sweeping is the timeout of one removal, so that a hanging primary does not end the sweep for good. It is long
+	// enough for the tokens of an hour of load that piled up while no server ran.
 	sweeping = 10 * time.Minute
 )
 
-// token names one attempt at a commit. It begins with the time, so that new ones lie together in the index.
+// token identifies one attempt at a commit. It begins with the time, so that new tokens are adjacent in the index.
 type token [16]byte
 
 func newToken() (t token) {
@@ -34,8 +35,8 @@ func newToken() (t token) {
 	return t
 }
 
-// settle finds out whether a commit happened. If it did not, settle makes sure that it never will. It goes on where ctx
-// has ended, and answers store.ErrUnknown where the database stays away.
+// settle finds out whether a commit happened. If it did not, settle ensures that it never will. It continues after
+// the end of ctx, and returns store.ErrUnknown if the database cannot be reached.
 func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
 	limit := settling * s.patience
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -56,11 +57,11 @@ func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bo
 	}
 }
 
-// errUnreplicated is an answer of the database's that it gave before its standby had what the answer tells of.
+// errUnreplicated is returned if the database answered before its standby had the data of the answer.
 var errUnreplicated = errors.New("the database stopped waiting for its synchronous standby")
 
-// burn puts the burnt row of a token there, or writes the row again that stands there. So it always ends with a commit
-// that waits for a synchronous standby, and such a standby has what burn tells of.
+// burn inserts the burnt row of a token, or writes the existing row again. So it always ends with a commit that waits
+// for a synchronous standby, and that standby then has the row that burn reports.
 func (s *Store) burn(ctx context.Context, limit time.Duration, tenant []byte, t token) (happened bool, err error) {
 	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
 		ON CONFLICT (tenant, token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`

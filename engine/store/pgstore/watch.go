@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// watchEvery is how often a store looks at its database without being asked to.
+	// watchEvery is the interval at which a store checks its database in the background.
 	watchEvery = 2 * time.Second
-	// watching bounds each of the two questions of a look.
+	// watching is the timeout of each of the two queries of a check.
 	watching = 3 * time.Second
-	// proven is how long an acknowledged commit proves that the database takes commits.
+	// proven is how long an acknowledged commit proves that the database accepts commits.
 	proven = 5 * time.Second
-	// mostSkew is how far this machine's clock may be from the database's. Records hold times of the servers' clocks.
+	// mostSkew is the maximum difference between this machine's clock and the database's. Records contain times of
+	// the servers' clocks.
 	mostSkew = time.Second
 )
 
-// watch looks at the database until ctx ends.
+// watch checks the database until ctx ends.
 func (s *Store) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -35,8 +36,8 @@ func (s *Store) watch(ctx context.Context) {
 	}
 }
 
-// look finds out whether the database answers, on which timeline, with which clock, and whether it takes commits. So
-// dead connections are found, and Failed tells the truth, while nobody reads or writes.
+// look checks whether the database responds, on which timeline, with which clock, and whether it accepts commits. So
+// dead connections are found and Failed is accurate even without reads or writes.
 func (s *Store) look(ctx context.Context) {
 	err := s.lookAtClock(ctx)
 	if err == nil {
@@ -55,7 +56,7 @@ func (s *Store) look(ctx context.Context) {
 	}
 }
 
-// Failed answers why commits are not acknowledged, as of the last look, or nil.
+// Failed returns the reason why commits are not acknowledged, as of the last check, or nil.
 func (s *Store) Failed() error {
 	if err := s.failure.Load(); err != nil {
 		return *err
@@ -63,7 +64,7 @@ func (s *Store) Failed() error {
 	return nil
 }
 
-// lookAtClock reads the database's clock and timeline. A pooler may have led the connection to another database.
+// lookAtClock reads the database's clock and timeline. A pooler may have routed the connection to another database.
 func (s *Store) lookAtClock(ctx context.Context) error {
 	conn, err := acquire(ctx, s.loose)
 	if err != nil {
@@ -90,8 +91,7 @@ func (s *Store) lookAtClock(ctx context.Context) error {
 	return nil
 }
 
-// skewed takes note of how far this machine's clock is ahead of the database's, which is not known better than the time
-// that the question took.
+// skewed records how far this machine's clock is ahead of the database's. The precision is the duration of the query.
 func (s *Store) skewed(ahead, took time.Duration) {
 	ahead -= took / 2
 	s.skew.Store(int64(ahead))
@@ -105,14 +105,14 @@ func (s *Store) skewed(ahead, took time.Duration) {
 	}
 }
 
-// acknowledged takes note of a synced commit that was acknowledged.
+// acknowledged records that a synced commit was acknowledged.
 func (s *Store) acknowledged() {
 	now := s.now()
 	s.synced.Store(&now)
 }
 
-// proveCommits makes a commit of its own where nobody's was acknowledged for a while. It waits for the synchronous
-// standby, as every commit does.
+// proveCommits makes a commit if none was acknowledged for a while. Like every commit, it waits for the synchronous
+// standby.
 func (s *Store) proveCommits(ctx context.Context) error {
 	if last := s.synced.Load(); last != nil && s.now().Sub(*last) < proven {
 		return nil

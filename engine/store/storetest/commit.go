@@ -32,7 +32,7 @@ func testPreconditions(t *testing.T, s store.Store) {
 		for _, c := range []struct {
 			name   string
 			expect []store.Expect
-			index  int // Of the conflict; -1 is none.
+			index  int // of the conflict; -1: none
 		}{
 			{"both hold", []store.Expect{holds, absent}, -1},
 			{"the same twice", []store.Expect{holds, holds}, -1},
@@ -120,7 +120,7 @@ func testLimits(t *testing.T, s store.Store) {
 	wantError(t, "read of tenant", err, store.ErrTooLarge)
 }
 
-// testLargestBatch commits what the limits allow at most: in bytes, in writes and in both, of either sort.
+// testLargestBatch commits batches at the limits: in bytes, in writes and in both, of each class of keys.
 func testLargestBatch(t *testing.T, s store.Store) {
 	longTenant := strings.Repeat("t", store.MaxTenant)
 	for _, sort := range []string{"k", "z"} {
@@ -185,7 +185,7 @@ func testDuplicates(t *testing.T, s store.Store) {
 	wantAbsent(t, s, tenant, "k1")
 }
 
-// testCompareAndSet lets writers step one counter of each sort. Every value is taken by exactly one of them.
+// testCompareAndSet lets writers increment one counter of each class of keys. Exactly one of them takes each value.
 func testCompareAndSet(t *testing.T, s store.Store) {
 	const writers, steps = 8, 25
 	for _, key := range []string{"counter", "zcounter"} {
@@ -209,7 +209,7 @@ func testCompareAndSet(t *testing.T, s store.Store) {
 	}
 }
 
-// increment steps a counter and notes who took the number, under the number.
+// increment increments a counter and stores who took the number, under the number.
 func increment(t *testing.T, s store.Store, key, who string) error {
 	for {
 		res, err := s.Read(t.Context(), tenant, store.Query{Keys: [][]byte{b(key)}})

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// RunLong holds store.Long over a backend to what it adds: values of any length. Each call of open returns a new, empty
-// backend, without its seal.
+// RunLong tests store.Long on a backend with values of any length. Each call of open returns a new, empty backend
+// without a seal.
 func RunLong(t *testing.T, open func(*testing.T) store.Store) {
 	for _, d := range []struct {
 		name string
@@ -41,7 +41,7 @@ func RunLong(t *testing.T, open func(*testing.T) store.Store) {
 	}
 }
 
-// testLongChanges puts values of all lengths over one another, without and with the old one expected, and deletes them.
+// testLongChanges replaces values of all lengths, with and without expecting the old one, and deletes them.
 func testLongChanges(t *testing.T, k *longKit) {
 	const piece = store.MaxValue
 	sizes := []int{0, piece - 1, piece, 3*piece + 7, piece + 1, 2*piece - 36, 2*piece - 35, 5}
@@ -83,7 +83,7 @@ func testLongChanges(t *testing.T, k *longKit) {
 			t.Fatalf("%d records are left: %q", len(left), left)
 		}
 	}
-	// Many at once, among them short ones; those written once are not looked up before they are put.
+	// Many at once, some of them short; keys written once are not looked up before the put.
 	var batch store.Batch
 	for n := range 7 {
 		value := longValue(uint64(n), store.MaxValue+n)
@@ -154,7 +154,7 @@ func testLongExpected(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongBetween has a value put anew, shortened and deleted after a reader has seen its head.
+// testLongBetween replaces, shortens and deletes a value after a reader has seen its head.
 func testLongBetween(t *testing.T, k *longKit) {
 	first, second := longValue(1, 2*store.MaxValue), longValue(2, 3*store.MaxValue)
 	for name, change := range map[string]store.Batch{
@@ -179,7 +179,7 @@ func testLongBetween(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongLook has a value made longer after a writer without expectations has looked how long it is.
+// testLongLook lengthens a value after a writer without expectations has looked up its length.
 func testLongLook(t *testing.T, k *longKit) {
 	for name, change := range map[string]store.Batch{"short": {Put: pairs("r", "short")}, "": {Delete: [][]byte{b("r")}}} {
 		put(t, k, tenant, "r", longValue(1, 2*store.MaxValue))
@@ -203,7 +203,7 @@ func testLongLook(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongDamage spoils each piece in turn: the value is damaged, not half there, and can be put anew and deleted.
+// testLongDamage damages each piece in turn: the value is damaged, not partly there, and can be replaced and deleted.
 func testLongDamage(t *testing.T, k *longKit) {
 	long := longValue(1, 2*store.MaxValue)
 	for n := range 3 {
@@ -252,7 +252,7 @@ func testLongDamage(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongWhole sees to it that all pieces go into one commit, and that one that fails leaves nothing.
+// testLongWhole checks that all pieces are in one commit, and that a failed commit leaves nothing.
 func testLongWhole(t *testing.T, k *longKit) {
 	long := longValue(1, 3*store.MaxValue)
 	before := k.watched.commits
@@ -320,7 +320,7 @@ func testLongSnapshot(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongCost counts the reads and commits beneath: those of short values are as many as without Long.
+// testLongCost counts the reads and commits below: those of short values are as many as without Long.
 func testLongCost(t *testing.T, k *longKit) {
 	put(t, k, tenant, "o", longValue(1, 2*store.MaxValue))
 	k.watched.reads, k.watched.commits = 0, 0

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// LongKeys tells which keys of the tests may have long values: those with an r, or with an o where they are put once.
-// Among those of the model, which have neither, all but what begins with an a.
+// LongKeys tells which keys of the tests may have long values: those with an r, or with an o if they are put once. Of
+// the model's keys, which have neither, all but those that begin with an a.
 func LongKeys(key []byte) store.Length {
 	switch {
 	case bytes.IndexByte(key, 'o') >= 0:
@@ -21,16 +21,16 @@ func LongKeys(key []byte) store.Length {
 	return store.Plain
 }
 
-// ModelPiece makes values long that a model writes.
+// ModelPiece is a piece size for which the model's values are long.
 const ModelPiece = 32
 
 type longKit struct {
 	store.Store
-	raw     store.Store // what lies beneath the seal
+	raw     store.Store // the store below the seal
 	watched *watched
 }
 
-// watched counts what reaches the store beneath, and runs something before a call.
+// watched counts the calls of the store below, and runs a function before a call.
 type watched struct {
 	store.Store
 	reads, commits       int
@@ -57,7 +57,7 @@ func (w *watched) Snapshot(ctx context.Context, fn func(tenant string, it store.
 	return store.Snapshot(ctx, w.Store, fn)
 }
 
-// longValue is some value of that length.
+// longValue returns a value of that length.
 func longValue(seed uint64, size int) string {
 	random := rand.New(rand.NewPCG(seed, 1))
 	v := make([]byte, size)
@@ -67,7 +67,7 @@ func longValue(seed uint64, size int) string {
 	return string(v)
 }
 
-// records are the keys of all that lies beneath in the tenant's space.
+// records returns all keys in the tenant's space of the store below.
 func (k *longKit) records(t *testing.T) [][]byte {
 	t.Helper()
 	var keys [][]byte
@@ -77,7 +77,7 @@ func (k *longKit) records(t *testing.T) [][]byte {
 	return keys
 }
 
-// same is want without printing what is long.
+// same is like want, but does not print long values.
 func (k *longKit) same(t *testing.T, key, value string) {
 	t.Helper()
 	if got, ok := get(t, k, tenant, key); !ok || got != value {

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// RunModel does steps random operations on a new store and on memstore and demands the same answers. A failure prints
-// the seed and every operation up to it.
+// RunModel runs random operations on a new store and on memstore and compares the answers. A failure prints the seed
+// and every operation up to it.
 func RunModel(t *testing.T, open func(*testing.T) store.Store, seed uint64, steps int) {
 	t.Helper()
 	newModel(t, open, seed).run(steps, false)
 }
 
-// RunDurableModel is RunModel for a store that keeps what it holds: now and then it is closed and opened again. Every
+// RunDurableModel is RunModel for a durable store: from time to time it closes the store and opens it again. Every
 // call of open opens the same store.
 func RunDurableModel(t *testing.T, open func(*testing.T) store.Store, seed uint64, steps int) {
 	t.Helper()
@@ -68,7 +68,7 @@ func (m *model) run(steps int, durable bool) {
 	m.walk()
 }
 
-// walk holds all that either store shows against the other: nothing may be left of what was removed.
+// walk compares the complete content of both stores: no removed record may be left.
 func (m *model) walk() {
 	m.t.Helper()
 	got, want := walk(m.t, m.real), walk(m.t, m.own)
@@ -148,7 +148,7 @@ func describe(tenant string, batch store.Batch) string {
 	return line
 }
 
-// Few names and few bytes, so that operations meet.
+// Few names and few bytes, so that operations collide.
 var modelTenants = [...]string{"", "a", "a\x00", "ab"}
 
 func (m *model) tenant() string { return modelTenants[m.random.IntN(len(modelTenants))] }
@@ -181,7 +181,7 @@ func (m *model) batch(tenant string) store.Batch {
 	case n < 6:
 		first = "z"
 	case n == 6:
-		first += "z" // Mixed, sometimes.
+		first += "z" // sometimes mixed
 	}
 	var batch store.Batch
 	for range m.random.IntN(3) {
@@ -190,7 +190,7 @@ func (m *model) batch(tenant string) store.Batch {
 		case 0:
 		case 1:
 			e.Value = m.value()
-		default: // What is really there, so that preconditions often hold.
+		default: // The stored value, so that preconditions often hold.
 			res, err := m.own.Read(m.t.Context(), tenant, store.Query{Keys: [][]byte{e.Key}})
 			if err != nil {
 				m.fail("memstore: %v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// awkward are keys that sort wrongly, run together or get lost where a backend terminates, escapes or signs its bytes.
+// awkward returns keys that sort wrongly, collide or get lost if a backend terminates, escapes or signs its bytes.
 func awkward() []string {
 	return []string{
 		"", "\x00", "\x00\x00", "\x00\xff", "\x01", "!badger!txn", "A", "a", "a\x00", "a\x00b", "aa", "ab", "b",
@@ -21,7 +21,7 @@ func ofSort(keys []string, loose bool) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return store.IsLoose(b(k)) != loose })
 }
 
-// fill writes every awkward key with its own bytes as the value, in an order that is not theirs.
+// fill writes every awkward key with its own bytes as the value, in another order.
 func fill(t *testing.T, s store.Store, tenant string) []string {
 	t.Helper()
 	keys := awkward()
@@ -96,7 +96,7 @@ func testOrder(t *testing.T, s store.Store) {
 	wantKeys(t, scan(t, s, tenant, store.Range{Reverse: true})[0], keys...)
 }
 
-// testRangeEnds tries every pair of awkward keys as ends, present and not, both ways.
+// testRangeEnds tries every pair of awkward keys as ends, present and absent, in both directions.
 func testRangeEnds(t *testing.T, s store.Store) {
 	keys := fill(t, s, tenant)
 	ends := append(slices.Clone(keys), "a\x00\x00", "aaa", "yz", "z\xff", "\xfe")

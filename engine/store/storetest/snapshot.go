@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// walk takes a snapshot and demands that tenants come in one piece each and keys in order.
+// walk takes a snapshot and checks that each tenant's records come together and keys are in order.
 func walk(t *testing.T, s store.Store) map[string][]store.Pair {
 	t.Helper()
 	all := map[string][]store.Pair{}
@@ -71,7 +71,7 @@ func testSnapshot(t *testing.T, s store.Store) {
 }
 
 // testSnapshotOfWriters walks while writers of several tenants count up, each in a synced batch of three records and
-// then in a loose batch of two. A snapshot shows whole batches, and every synced record that a loose one tells of.
+// then in a loose batch of two. A snapshot shows whole batches, and every synced record that a loose one refers to.
 func testSnapshotOfWriters(t *testing.T, s store.Store) {
 	const writers = 4
 	name := func(w int) string { return fmt.Sprint("writer", w) }
@@ -114,7 +114,7 @@ func testSnapshotOfWriters(t *testing.T, s store.Store) {
 	group.Wait()
 }
 
-// testSnapshotStands has its reader write between two records: it sees the state that it began with.
+// testSnapshotStands writes between two records of a walk, which must show the state at its start.
 func testSnapshotStands(t *testing.T, s store.Store) {
 	for i := range 500 {
 		put(t, s, tenant, fmt.Sprintf("k%03d", i), "before")

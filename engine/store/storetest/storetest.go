@@ -1,5 +1,5 @@
-// Package storetest states the duties of the store port as tests. A backend, or a decorator, calls Run and RunModel
-// from a test of its own.
+// Package storetest tests implementations of store.Store. The tests of a backend or a decorator call Run and
+// RunModel.
 package storetest
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Run holds a backend to every duty of the port. Each call of open returns a new, empty store, which Run closes.
+// Run tests a backend against the contract of store.Store. Each call of open returns a new, empty store, which Run
+// closes.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	duties := []struct {
 		name string
@@ -56,12 +57,12 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 	}
 }
 
-// tenant is the one that tests use where it does not matter.
+// tenant is used by tests that do not depend on the tenant.
 const tenant = "acme"
 
 func b(s string) []byte { return []byte(s) }
 
-// pairs makes writes from key, value, key, value…
+// pairs returns the writes for key, value, key, value…
 func pairs(kv ...string) []store.Pair {
 	var out []store.Pair
 	for i := 0; i < len(kv); i += 2 {

@@ -1,4 +1,4 @@
-// Package cache holds what stands under keys that were read lately.
+// Package cache caches the values of recently read keys.
 package cache
 
 import (
@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	// maxValue is the longest value that a cache holds.
+	// maxValue is the maximum length of a cached value.
 	maxValue = 8 << 10
-	// overhead is what an entry costs besides its key and its value.
+	// overhead is the cost of an entry in addition to its key and its value.
 	overhead = 96
 )
 
-// Cache holds values of single keys, because each request reads the same few: its API key, its project, the head of its
-// session. A database looks for each in its tables. What a cache answers is exact: it learns of a commit before readers
-// may see that. Safe for concurrent use.
+// Cache caches values of single keys, because each request reads the same few: its API key, its project, the head of
+// its session. A database would search its tables for each. The cache is exact: it learns of a commit before readers
+// may see it. It is safe for concurrent use.
 type Cache struct {
 	mu      sync.RWMutex
 	version uint64 // of the newest commit
 	values  map[string]entry
-	size    int // in bytes, with overhead
-	room    int // for size
+	size    int // in bytes, including overhead
+	room    int // the maximum size
 }
 
-// entry is what stands under a key from a version on.
+// entry is the value of a key from a version on.
 type entry struct {
-	value []byte // nil: nothing
+	value []byte // nil: absent
 	since uint64
 }
 
-// New makes a cache of a database at a version, which holds so many bytes of keys and values.
+// New returns a cache for a database at a version. It holds up to room bytes of keys and values.
 func New(version uint64, room int) *Cache {
 	return &Cache{version: version, values: map[string]entry{}, room: room}
 }
 
-// Get finds what stands under a key at a version that was made known; nil: nothing. Callers must not change it.
+// Get returns the value of a key at a version that was committed; nil: the key is absent. Callers must not change the
+// value.
 func (c *Cache) Get(key []byte, version uint64) (value []byte, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -45,7 +46,7 @@ func (c *Cache) Get(key []byte, version uint64) (value []byte, ok bool) {
 	return e.value, ok && e.since <= version
 }
 
-// Note remembers a copy of what was read at a version, unless there has been a commit since.
+// Note caches a copy of a value that was read at a version, unless there has been a commit since.
 func (c *Cache) Note(key, value []byte, version uint64) {
 	if len(value) > maxValue {
 		return
@@ -57,7 +58,7 @@ func (c *Cache) Note(key, value []byte, version uint64) {
 	}
 }
 
-// Commit learns of a version what its batches change of the one before. No reader may see that version yet.
+// Commit applies the batches of a new version. No reader may see that version yet.
 func (c *Cache) Commit(version uint64, batches []store.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *Cache) Commit(version uint64, batches []store.Batch) {
 	}
 }
 
-// change notes what stands under a key from now on, where somebody has read that key.
+// change sets the current value of a key if the key has been read.
 func (c *Cache) change(key, value []byte, deleted bool) {
 	switch _, known := c.values[string(key)]; {
 	case !known:

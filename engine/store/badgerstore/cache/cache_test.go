@@ -10,14 +10,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Whatever the cache answers at a version stood under the key at that version: readers note what they read some versions
-// ago, commits come between, and values are of all lengths, so that some are not held and the cache is emptied at times.
+// The cache returns only values that a key had at the version: readers note what they read some versions ago, commits
+// come in between, and values have all lengths, so that some are not cached and the cache is sometimes emptied.
 func TestCacheIsExact(t *testing.T) {
 	t.Parallel()
 	const versions, keys, room = 3000, 40, 64 << 10
 	random := rand.New(rand.NewPCG(3, 4))
 	key := func() []byte { return fmt.Append(nil, "key", random.IntN(keys)) }
-	states := []map[string][]byte{{}} // by version: all that stands there
+	states := []map[string][]byte{{}} // by version: all keys and values
 	c := New(0, room)
 	hits := 0
 	for version := uint64(1); version <= versions; version++ {
@@ -28,7 +28,7 @@ func TestCacheIsExact(t *testing.T) {
 				switch random.IntN(8) {
 				case 0, 1:
 					b.Delete = append(b.Delete, k)
-				case 2: // stands there, and is empty
+				case 2: // present, but empty
 					b.Put = append(b.Put, store.Pair{Key: k})
 				default:
 					value := bytes.Repeat([]byte{byte(version)}, random.IntN(1<<random.IntN(16)))
@@ -63,7 +63,7 @@ func TestCacheIsExact(t *testing.T) {
 	}
 }
 
-// replay gives the state behind batches.
+// replay returns the state after batches.
 func replay(before map[string][]byte, batches []store.Batch) map[string][]byte {
 	state := maps.Clone(before)
 	for _, b := range batches {
@@ -77,7 +77,7 @@ func replay(before map[string][]byte, batches []store.Batch) map[string][]byte {
 	return state
 }
 
-// held counts the bytes of all entries.
+// held returns the size of all entries.
 func (c *Cache) held() (size int) {
 	for k, v := range c.values {
 		size += len(k) + len(v.value) + overhead

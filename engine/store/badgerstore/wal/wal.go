@@ -1,5 +1,5 @@
-// Package wal reads Badger's write-ahead logs as Badger does not: with everything that is damaged in them found, and
-// turned back where one bit was flipped.
+// Package wal reads Badger's write-ahead logs. Unlike Badger, it finds all damage in them, and corrects single
+// flipped bits.
 package wal
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strconv"
 )
 
-// Badger reads a write-ahead log up to the first entry that fails its checksum, takes that for the end of what was
-// written, and says nothing. So each log is read here before Badger opens it. A log is
+// Badger reads a write-ahead log up to the first entry that fails its checksum, treats that as the end of the log,
+// and reports nothing. So each log is read here before Badger opens it. A log is
 //
 //	key id (8 bytes, zero), IV (12 bytes, unused), entry…, zeros
 //	entry: meta, user meta, key length, value length, expiry (the last three as varints), key, value, CRC-32C
 //
-// where the last 8 bytes of a key are its version. All entries of a transaction have its version and the bit Txn,
-// and an entry with the bit End and the version as its value ends it.
+// where the last 8 bytes of a key are its version. All entries of a transaction have its version and the bit Txn, and
+// an entry with the bit End and the version as its value ends it.
 const (
 	Extension  = ".mem" // of a log's file
 	Header     = 20     // bytes before the first entry
@@ -30,22 +30,22 @@ const (
 	Txn    = 1 << 6 // meta: the entry belongs to a transaction
 	End    = 1 << 7 // meta: the entry ends a transaction
 
-	EntryHeader = 22      // bytes that the header of an entry takes at most
-	entryMost   = 2 << 20 // bytes: more than the key and the value of any entry have
+	EntryHeader = 22      // maximum length of an entry's header, in bytes
+	entryMost   = 2 << 20 // bytes: longer than the key and the value of any entry
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Entry is one entry of a log. Its slices are the log's.
+// Entry is one entry of a log. Its slices refer to the log.
 type Entry struct {
-	Next    int // the place behind it
+	Next    int // the offset after it
 	Meta    byte
 	Key     []byte // without its version
 	Version uint64
 	Value   []byte
 }
 
-// Frame reads where the parts of the entry at a place lie, without looking at its checksum.
+// Frame returns the positions of the parts of the entry at an offset, without checking its checksum.
 func Frame(data []byte, at int) (key, value, end int, ok bool) {
 	if at+EntryHeader > len(data) {
 		return 0, 0, 0, false
@@ -69,7 +69,7 @@ func Frame(data []byte, at int) (key, value, end int, ok bool) {
 	return key, value, end, data[at+1] == 0 && lengths[0] > KeyVersion && end <= len(data)
 }
 
-// ReadEntry reads the entry at a place, if there is a whole one.
+// ReadEntry reads the entry at an offset, if it is complete.
 func ReadEntry(data []byte, at int) (e Entry, ok bool) {
 	key, value, end, ok := Frame(data, at)
 	if !ok {
@@ -83,8 +83,8 @@ func ReadEntry(data []byte, at int) (e Entry, ok bool) {
 		Version: ^binary.BigEndian.Uint64(data[value-KeyVersion:]), Value: data[value:sum]}, true
 }
 
-// correct turns back the one bit whose flip explains why the entry at a place fails its checksum, and tells which one
-// that was. A CRC-32C tells any single flipped bit of an entry from every other.
+// correct flips back the one bit that explains why the entry at an offset fails its checksum, and returns its
+// position. A CRC-32C distinguishes every single flipped bit of an entry from every other.
 func correct(data []byte, at int) (offset, bit int, ok bool) {
 	try := func(offset, bit int) bool {
 		data[offset] ^= 1 << bit
@@ -94,7 +94,7 @@ func correct(data []byte, at int) (offset, bit int, ok bool) {
 		data[offset] ^= 1 << bit
 		return false
 	}
-	// A flip in the lengths makes everything else of the entry look wrong, so each is tried.
+	// A flip in the lengths makes everything else in the entry look wrong, so each is tried.
 	for offset := at; offset < min(at+EntryHeader, len(data)); offset++ {
 		for bit := range 8 {
 			if try(offset, bit) {
@@ -114,7 +114,7 @@ func correct(data []byte, at int) (offset, bit int, ok bool) {
 			return offset, bit, try(offset, bit)
 		}
 	}
-	// sums[bit] is what a flip of that bit, so far before the end, changes in the checksum.
+	// sums[bit] is how a flip of that bit, at this distance from the end, changes the checksum.
 	var sums [8]uint32
 	for bit := range sums {
 		sums[bit] = castagnoli[1<<bit]
@@ -130,33 +130,33 @@ func correct(data []byte, at int) (offset, bit int, ok bool) {
 	return 0, 0, false
 }
 
-// Transaction is a whole transaction of a log.
+// Transaction is a complete transaction of a log.
 type Transaction struct {
 	Start, End int
 	Version    uint64
-	after      uint64 // the version of the commit before it, where marked
-	marked     bool   // it was written by a version of Mneme that says so
+	after      uint64 // the version of the previous commit, if marked
+	marked     bool   // it was written by a version of Mneme that marks transactions
 }
 
 // Flaw is one damage of a log.
 type Flaw struct {
 	Offset int
-	Lost   bool   // transactions are lost; otherwise all could be corrected
-	Gap    bool   // the transactions before Offset are in neither this log nor what came before it
+	Lost   bool   // transactions are lost; otherwise all were corrected
+	Gap    bool   // the transactions before Offset are neither in this log nor in anything before it
 	What   string // for the operator
 }
 
 // Log is what a log holds.
 type Log struct {
-	data  []byte // corrected
-	mark  []byte // the key under which a transaction names the commit before it
+	data  []byte // after corrections
+	mark  []byte // the key under which a transaction names the previous commit
 	Flaws []Flaw
 	Whole []Transaction
-	Torn  int // where something begins that is no whole transaction and that none follows, 0 where there is none
+	Torn  int // the offset of an incomplete transaction that no complete one follows; 0: none
 }
 
-// Scan reads a log and corrects it in place. last is the newest version in the tables and in the logs before it, or 0.
-// mark is the key under which each transaction of Mneme names the commit before it.
+// Scan reads a log and corrects it in place. last is the newest version in the tables and in earlier logs, or 0. mark
+// is the key under which each transaction of Mneme names the previous commit.
 func Scan(data []byte, last uint64, mark []byte) *Log {
 	s := &Log{data: data, mark: mark}
 	if len(data) <= Header {
@@ -191,17 +191,17 @@ func Scan(data []byte, last uint64, mark []byte) *Log {
 	}
 }
 
-// Flawed notes a damage at a place.
+// Flawed records damage at an offset.
 func (s *Log) Flawed(offset int, lost bool, format string, args ...any) {
 	s.Flaws = append(s.Flaws, Flaw{Offset: offset, Lost: lost, What: fmt.Sprintf(format, args...)})
 }
 
-// maxCorrections bounds how many bits of one transaction are turned back. Where more are wrong, the disk has written
-// something else there.
+// maxCorrections limits the number of bits that are corrected in one transaction. If more are wrong, the disk has
+// written other data there.
 const maxCorrections = 8
 
-// transaction reads the transaction that begins at a place. Where there is no whole one, bad is where it ends. Bits are
-// turned back only in transactions that are whole then: the last one may never have been written whole.
+// transaction reads the transaction that begins at an offset. If it is not complete, bad is where it ends. Bits are
+// only corrected if the transaction is complete afterwards: the last one may never have been written completely.
 func (s *Log) transaction(at int) (t Transaction, bad int) {
 	type correction struct{ offset, bit int }
 	var done []correction
@@ -247,8 +247,8 @@ func (s *Log) transaction(at int) (t Transaction, bad int) {
 	return t, 0
 }
 
-// resume finds the end of the first transaction behind a place that has an end, and its version. That transaction may
-// lack its beginning, so it counts as lost.
+// resume finds the end and the version of the first transaction after an offset that has an end. Its beginning may be
+// missing, so it counts as lost.
 func (s *Log) resume(at int, last uint64) (next int, version uint64) {
 	for ; at+EntryHeader <= len(s.data); at++ {
 		for place := at; ; {
@@ -265,7 +265,7 @@ func (s *Log) resume(at int, last uint64) (next int, version uint64) {
 	return 0, 0
 }
 
-// Salvaged is the log without what is lost.
+// Salvaged returns the log without the lost parts.
 func (s *Log) Salvaged() []byte {
 	out := bytes.Clone(s.data[:min(Header, len(s.data))])
 	for _, t := range s.Whole {
@@ -274,7 +274,7 @@ func (s *Log) Salvaged() []byte {
 	return append(out, make([]byte, EntryHeader)...)
 }
 
-// Read reads a log without the zeros at its end: a log is made long and is mostly empty.
+// Read reads a log without the zeros at its end: a log is created long and is mostly empty.
 func Read(name string) (data []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -290,7 +290,7 @@ func Read(name string) (data []byte, err error) {
 			data = append(data, written...)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			// Room for the zeros that an entry may end in.
+			// Space for zeros that may end an entry.
 			return append(data, make([]byte, min(size-len(data), entryMost))...), nil
 		}
 		if err != nil {

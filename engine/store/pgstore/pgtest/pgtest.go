@@ -1,5 +1,5 @@
-// Package pgtest runs a PostgreSQL of its own for tests: a private cluster in a folder of its own, reached by a Unix
-// socket, durable as by default.
+// Package pgtest runs a private PostgreSQL for tests: a cluster in a temporary folder, reached by a Unix socket, with
+// the default durability.
 package pgtest
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNotInstalled is answered by Start where the machine has no PostgreSQL.
+// ErrNotInstalled is returned by Start if PostgreSQL is not installed.
 var ErrNotInstalled = errors.New("PostgreSQL is not installed (Debian: apt-get install postgresql)")
 
-// port only names the socket's file: nothing listens on the network.
+// port only names the socket's file: the server does not listen on the network.
 const port = "5432"
 
-// patience bounds the waits for the database itself.
+// patience limits the waits for the database.
 const patience = time.Minute
 
 // Cluster is a running PostgreSQL.
 type Cluster struct {
 	folder string
 	bin    string
-	owner  *syscall.Credential // nil: whoever runs the tests
+	owner  *syscall.Credential // nil: the user who runs the tests
 	names  atomic.Int64
 
 	running *running
 }
 
-// running is one run of the server, under a shell that ends it when its input does: a test that is killed leaves no
-// database behind.
+// running is one run of the server, under a shell that ends it when the shell's input ends, so that a killed test
+// leaves no database running.
 type running struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -52,7 +52,7 @@ type running struct {
 
 const underShell = `"$@" & child=$!; read how; kill -"${how:-QUIT}" $child 2>/dev/null; wait $child`
 
-// Start makes and starts a cluster.
+// Start creates and starts a cluster.
 func Start() (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -80,7 +80,7 @@ func Start() (*Cluster, error) {
 	return c, nil
 }
 
-// binaries finds the newest PostgreSQL where Debian keeps them, or by the path.
+// binaries returns the folder of the newest PostgreSQL in Debian's location, or else of the one in PATH.
 func binaries() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	version := func(path string) int {
@@ -97,7 +97,7 @@ func binaries() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// unprivileged is the user postgres where tests run as root, as whom PostgreSQL refuses to run.
+// unprivileged returns the user postgres if tests run as root, because PostgreSQL refuses to run as root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -123,7 +123,7 @@ func (c *Cluster) as(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// Up starts the server and waits until it answers.
+// Up starts the server and waits until it responds.
 func (c *Cluster) Up() error {
 	log, err := os.OpenFile(filepath.Join(c.folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) Up() error {
 	}
 }
 
-// Crash ends the server at once, as `pg_ctl -m immediate` does: what it had not written is gone.
+// Crash ends the server at once, like `pg_ctl -m immediate`: data that it had not written is lost.
 func (c *Cluster) Crash() error { return c.down("QUIT") }
 
 func (c *Cluster) down(signal string) error {
@@ -167,11 +167,11 @@ func (c *Cluster) down(signal string) error {
 	}
 	c.running = nil
 	_, err := io.WriteString(r.input, signal+"\n")
-	_ = r.cmd.Wait() // PostgreSQL's code after a crash tells nothing
+	_ = r.cmd.Wait() // PostgreSQL's exit code after a crash has no meaning
 	return err
 }
 
-// Set changes a setting of the server while it runs, and waits until it counts.
+// Set changes a setting of the running server, and waits until it takes effect.
 func (c *Cluster) Set(ctx context.Context, name, value string) error {
 	conn, err := pgx.Connect(ctx, c.URL("postgres"))
 	if err != nil {
@@ -192,8 +192,8 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 	if name != "synchronous_standby_names" {
 		return nil
 	}
-	// Commits wait for a standby once the checkpointer has read the setting, too. It looks before each checkpoint, and the
-	// first one may have begun before the signal came.
+	// Commits wait for a standby only once the checkpointer has read the setting, too. It reads it before each
+	// checkpoint, and the first one may have started before the signal came.
 	for range 2 {
 		if _, err := conn.Exec(ctx, "CHECKPOINT"); err != nil {
 			return err
@@ -202,8 +202,8 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 	return nil
 }
 
-// Keep stops the server, copies all that it holds, and starts it again. GoBack goes on with the copy, as a standby does
-// that is promoted and lacks what was committed since.
+// Keep stops the server, copies all its data, and starts it again. GoBack continues with the copy, like a promoted
+// standby that lacks later commits.
 func (c *Cluster) Keep() error {
 	if err := c.down("INT"); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (c *Cluster) Keep() error {
 	return c.Up()
 }
 
-// GoBack ends the server at once and promotes what Keep copied.
+// GoBack ends the server at once and promotes the copy that Keep made.
 func (c *Cluster) GoBack(ctx context.Context) error {
 	if err := c.Crash(); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (c *Cluster) GoBack(ctx context.Context) error {
 	return c.exec(ctx, "SELECT pg_promote()")
 }
 
-// Standby starts the server anew as a standby, which takes no writes.
+// Standby restarts the server as a standby, which accepts no writes.
 func (c *Cluster) Standby() error {
 	if err := c.down("INT"); err != nil {
 		return err
@@ -239,18 +239,18 @@ func (c *Cluster) Standby() error {
 	return c.Up()
 }
 
-// Close ends the server and removes all that it held.
+// Close ends the server and removes all its data.
 func (c *Cluster) Close() error { return errors.Join(c.down("QUIT"), os.RemoveAll(c.folder)) }
 
-// URL is how to reach a database.
+// URL returns the connection string of a database.
 func (c *Cluster) URL(database string) string {
 	return fmt.Sprintf("postgres:///%s?host=%s&port=%s&user=mneme", url.PathEscape(database), url.QueryEscape(c.folder), port)
 }
 
-// Socket is the file that the server listens on.
+// Socket returns the file that the server listens on.
 func (c *Cluster) Socket() string { return filepath.Join(c.folder, ".s.PGSQL."+port) }
 
-// Database makes an empty database and returns how to reach it.
+// Database creates an empty database and returns its connection string.
 func (c *Cluster) Database() (string, error) {
 	name := fmt.Sprint("test", c.names.Add(1))
 	return c.URL(name), c.exec(context.Background(), "CREATE DATABASE "+name)
@@ -265,14 +265,14 @@ func (c *Cluster) exec(ctx context.Context, sql string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Shared is a cluster that the tests of one package share, started by the first that needs it.
+// Shared is a cluster that the tests of one package share. The first test that needs it starts it.
 type Shared struct {
 	mu      sync.Mutex
 	cluster *Cluster
 	err     error
 }
 
-// Cluster is the shared cluster. Where PostgreSQL is not installed the test is skipped, or fails where CI is true.
+// Cluster returns the shared cluster. If PostgreSQL is not installed, it skips the test, or fails it if CI is true.
 func (s *Shared) Cluster(t testing.TB) *Cluster {
 	t.Helper()
 	s.mu.Lock()
@@ -289,7 +289,7 @@ func (s *Shared) Cluster(t testing.TB) *Cluster {
 	return s.cluster
 }
 
-// Database is an empty database of the test's own.
+// Database returns the connection string of a new, empty database.
 func (s *Shared) Database(t testing.TB) string {
 	t.Helper()
 	url, err := s.Cluster(t).Database()
@@ -299,7 +299,7 @@ func (s *Shared) Database(t testing.TB) string {
 	return url
 }
 
-// Close ends the cluster, if any test started it. TestMain calls it.
+// Close ends the cluster if any test started it. TestMain calls it.
 func (s *Shared) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
