@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -131,12 +132,12 @@ func TestPreconditions(t *testing.T) {
 		{memory.Precondition{Match: []string{m.ETag}, NoneMatch: []string{"*"}}, false, false},
 	} {
 		_, err := patched(k, `{}`, c.expected)
-		if known, _ := err.(*fault.Error); (err == nil) != c.there || err != nil && (known.Kind != fault.Precondition ||
+		if known, _ := errors.AsType[*fault.Error](err); (err == nil) != c.there || err != nil && (known.Kind != fault.Precondition ||
 			known.Code != "version_mismatch" || *known.Current != fault.Current{Version: 1, ETag: m.ETag}) {
 			t.Errorf("%+v for the memory: %v", c.expected, err)
 		}
 		_, err = k.Memories.Patch(t.Context(), k.Admin, ident.DefaultProject, "free", nil, c.expected)
-		if known, _ := err.(*fault.Error); known == nil || (known.Code == "not_found") != c.free ||
+		if known, _ := errors.AsType[*fault.Error](err); known == nil || (known.Code == "not_found") != c.free ||
 			!c.free && (known.Code != "version_mismatch" || *known.Current != fault.Current{}) {
 			t.Errorf("%+v where there is none: %v", c.expected, err)
 		}
@@ -182,7 +183,7 @@ func TestWritersLoseNothing(t *testing.T) {
 				fmt.Sscan(m.Content, &n)
 				_, _, err = k.Memories.StoreIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 					memory.Spec{Key: "k", Content: fmt.Sprint(n + 1)}, memory.Precondition{Match: []string{m.ETag}})
-				if known, _ := err.(*fault.Error); known != nil && known.Code == "version_mismatch" {
+				if known, _ := errors.AsType[*fault.Error](err); known != nil && known.Code == "version_mismatch" {
 					continue
 				}
 				if err != nil {

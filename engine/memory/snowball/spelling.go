@@ -103,12 +103,13 @@ const hebrewPrefixes = "והבכלמש"
 
 // hebrewForms returns a Hebrew word without one such prefix, and without two.
 func hebrewForms(w string) (forms []string) {
-	first, size := utf8.DecodeRuneInString(w)
+	first, _ := utf8.DecodeRuneInString(w)
 	if !unicode.Is(unicode.Hebrew, first) {
 		return nil
 	}
 	for range 2 {
-		if first, size = utf8.DecodeRuneInString(w); !strings.ContainsRune(hebrewPrefixes, first) ||
+		first, size := utf8.DecodeRuneInString(w)
+		if !strings.ContainsRune(hebrewPrefixes, first) ||
 			utf8.RuneCountInString(w) <= 3 {
 			break
 		}

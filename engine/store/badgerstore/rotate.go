@@ -80,7 +80,7 @@ const flushWait = time.Minute
 
 // flushed waits until logs are gone: Badger removes a log once it is in a table and no reader needs its memtable.
 func flushed(ctx context.Context, logs []string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, flushWait, fmt.Errorf("Badger did not flush within %v", flushWait))
+	ctx, cancel := context.WithTimeoutCause(ctx, flushWait, fmt.Errorf("no flush by Badger within %v", flushWait))
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
