@@ -48,14 +48,44 @@ func flipFolders(t *testing.T) (closed, killed string) {
 		t.Fatal(err)
 	}
 	fillFlips(t, s, flipCommits/2, flipCommits)
-	killed = t.TempDir()
-	if err := os.CopyFS(killed, os.DirFS(running)); err != nil {
-		t.Fatal(err)
-	}
+	killed = copyRunning(t, running)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return running, killed
+}
+
+// copyRunning returns a copy of a running store's folder, as a killed process would have left it. While Badger writes or
+// removes a table, a copy could contain a manifest that is newer than the tables beside it, so it is made again.
+func copyRunning(t *testing.T, running string) string {
+	t.Helper()
+	state := func() string {
+		var b strings.Builder
+		err := filepath.WalkDir(running, func(path string, e fs.DirEntry, err error) error {
+			b.WriteString(path)
+			if err == nil && e.Name() == badger.ManifestFilename {
+				data, err := os.ReadFile(path)
+				b.Write(data)
+				return err
+			}
+			return err
+		})
+		if err != nil {
+			return ""
+		}
+		return b.String()
+	}
+	for {
+		before, dir := state(), t.TempDir()
+		err := os.CopyFS(dir, os.DirFS(running))
+		if before == "" || before != state() {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
 }
 
 // fillFlips makes the commits of a range.
