@@ -77,6 +77,8 @@ func (r *MemoryRequest) Check() error {
 		return fault.InvalidField("memories.position", "invalid_value", "must be before_newest or first")
 	case !slices.Contains([]string{"", "user", "system"}, r.Role):
 		return fault.InvalidField("memories.role", "invalid_value", "must be user or system")
+	case !(r.MinScore >= 0): // NaN is not either
+		return fault.InvalidField("memories.min_score", "out_of_range", "must be at least 0")
 	}
 	return ident.CheckNamespace("memories.namespace", r.Namespace)
 }

@@ -32,6 +32,9 @@ DEPENDS_FIELDS = {
     ("out_of_range", "from"), ("out_of_range", "to"), ("required", "project"), ("required", "key"),
     ("invalid_value", "a"), ("invalid_value", "b"), ("invalid_value", "transcript"), ("invalid_value", "fields"),
     ("out_of_range", "limit"), ("invalid_value", "sort"),  # where fields are asked for, and without words
+    ("invalid_value", "key"),  # of a PUT, where it is not the path's
+    ("invalid_value", "category"),  # null in a merge patch, which clears a field
+    ("invalid_value", "X-Mneme-Memory-Namespace"),  # no control characters in a part
     ("invalid_value", "token_scale"),  # multipleOf is no good for fractions
     ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
     ("required", "filter"), ("blank", "content"), ("too_long", "namespace"), ("invalid_value", "namespace"),

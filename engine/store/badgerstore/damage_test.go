@@ -74,10 +74,7 @@ func damageFolder(t *testing.T, logs bool) string {
 		return dir
 	}
 	defer s.Close()
-	running := t.TempDir()
-	if err := os.CopyFS(running, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	running := copyRunning(t, dir)
 	// Logs are created long and sparse. Without their empty ends the many copies of this one are small.
 	for _, name := range []string{"main/00001.mem", "loose/00001.mem"} {
 		name = filepath.Join(running, name)
