@@ -6,7 +6,7 @@
 //	go run ./scripts/cache-costs -binary /path/to/mneme           another build of the server
 //
 // Before each model call of the recorded agent, it sends the turn so far as pending, and passes the window to the
-// simulator (testdata/providers/cache). Calls are five seconds apart. It measures no times, so the table does not
+// simulator (engine/insight/promptcache). Calls are five seconds apart. It measures no times, so the table does not
 // depend on the machine.
 package main
 
@@ -24,9 +24,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/insight/promptcache"
 	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
-	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
 )
 
 // between is the time between two model calls.
@@ -77,11 +77,11 @@ func pipelines() []pipeline {
 }
 
 // caches returns the providers for windows of a format.
-func caches(format providers.API) []cache.Provider {
+func caches(format providers.API) []promptcache.Provider {
 	if format == providers.Messages {
-		return []cache.Provider{cache.Anthropic("Claude Opus 5", 512, .1)}
+		return []promptcache.Provider{promptcache.Anthropic("Claude Opus 5", 512, .1)}
 	}
-	return []cache.Provider{cache.OpenAI56Before, cache.OpenAI56, cache.DeepSeek}
+	return []promptcache.Provider{promptcache.OpenAI56Before, promptcache.OpenAI56, promptcache.DeepSeek}
 }
 
 func main() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/insight/promptcache"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
-	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
 )
 
 // row is one way of requesting windows, with the caches that they pass through.
@@ -18,20 +18,20 @@ type row struct {
 	pipeline pipeline
 	format   providers.API
 	count    func(text string) int
-	caches   []*cache.Cache
-	usage    []cache.Usage
+	caches   []*promptcache.Cache
+	usage    []promptcache.Usage
 	windows  int
 	refused  int     // requests without a window
 	share    float64 // sum, over all windows, of the share with which the next window begins
-	last     []cache.Block
+	last     []promptcache.Block
 }
 
 func newRow(b budget, p pipeline, format providers.API, count func(string) int) *row {
 	r := &row{budget: b, pipeline: p, format: format, count: count}
 	for _, provider := range caches(format) {
-		r.caches = append(r.caches, cache.New(provider))
+		r.caches = append(r.caches, promptcache.New(provider))
 	}
-	r.usage = make([]cache.Usage, len(r.caches))
+	r.usage = make([]promptcache.Usage, len(r.caches))
 	return r
 }
 
@@ -63,9 +63,9 @@ func (r *row) ask(s *server, c call, at time.Duration) error {
 	r.share += shared(r.last, blocks)
 	r.last = blocks
 	r.windows++
-	answer := cache.Block{Text: string(c.answer), Tokens: r.count(string(c.answer))}
+	answer := promptcache.Block{Text: string(c.answer), Tokens: r.count(string(c.answer))}
 	for i, kept := range r.caches {
-		r.usage[i].Add(kept.Send(cache.Request{At: at, Blocks: blocks, Answer: answer}))
+		r.usage[i].Add(kept.Send(promptcache.Request{At: at, Blocks: blocks, Answer: answer}))
 	}
 	return nil
 }
@@ -73,15 +73,15 @@ func (r *row) ask(s *server, c call, at time.Duration) error {
 // blocks returns a window as a cache sees it: the system prompt, then each message, or each of its blocks. In
 // Anthropic's format the client sets two breakpoints, after the system prompt and at the end; in other formats it
 // sets none.
-func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cache.Block, error) {
-	var out []cache.Block
+func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]promptcache.Block, error) {
+	var out []promptcache.Block
 	add := func(text, role string, overhead int) {
-		out = append(out, cache.Block{Text: text, Tokens: r.count(text) + overhead, Input: role == "user" ||
+		out = append(out, promptcache.Block{Text: text, Tokens: r.count(text) + overhead, Input: role == "user" ||
 			role == "tool"})
 	}
 	if len(system) > 0 && string(system) != "null" {
 		add(string(system), "system", 0)
-		out[0].Breakpoint = cache.Short
+		out[0].Breakpoint = promptcache.Short
 	}
 	for _, raw := range messages {
 		var m map[string]any
@@ -102,7 +102,7 @@ func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cach
 		}
 	}
 	if r.format == providers.Messages && len(out) > 0 {
-		out[len(out)-1].Breakpoint = cache.Short
+		out[len(out)-1].Breakpoint = promptcache.Short
 	}
 	return out, nil
 }
@@ -117,7 +117,7 @@ func canonical(v any) string {
 }
 
 // shared returns the share of a window's tokens with which the next one begins.
-func shared(last, next []cache.Block) float64 {
+func shared(last, next []promptcache.Block) float64 {
 	all, same, equal := 0, 0, true
 	for i, b := range last {
 		equal = equal && i < len(next) && next[i].Text == b.Text

@@ -1,10 +1,10 @@
-// Package cache models the prompt caches of model providers: what a sequence of requests writes, reads and pays. The
-// rules are the providers' own, as their pages described them in November 2026; each provider's source stands beside
+// Package promptcache models the prompt caches of model providers: what a sequence of requests writes, reads and pays. The
+// rules are the providers' own, as their pages described them in November 2026; each provider's source is named with
 // it.
 //
-// A prompt is a list of blocks. Two prompts share a prefix as far as their blocks are the same, so a block counts
-// whole or not at all; providers compare tokens, which makes their hits longer by less than a block.
-package cache
+// A prompt is a list of blocks. Two prompts share a prefix as far as their blocks are equal. Providers compare tokens
+// instead, so their hits are longer, by less than a block.
+package promptcache
 
 import (
 	"crypto/sha256"
@@ -14,16 +14,16 @@ import (
 // TTL is how long a breakpoint asks to be kept.
 type TTL int
 
-// None is no breakpoint, Short lives 5 minutes at Anthropic and 30 at OpenAI, Long one hour and twelve.
+// None is no breakpoint. Short lives 5 minutes at Anthropic and 30 at OpenAI, Long one hour and twelve.
 const (
 	None TTL = iota
 	Short
 	Long
 )
 
-// Block is a piece of a prompt that is the same or not.
+// Block is a piece of a prompt.
 type Block struct {
-	Text       string // whatever tells it from others: the text, or a hash
+	Text       string // identifies the block: its text, or a hash
 	Tokens     int
 	Breakpoint TTL  // set by the client
 	Input      bool // the end of a user's or a tool's message, where OpenAI sets breakpoints by itself
@@ -105,7 +105,7 @@ type entry struct {
 	life  time.Duration
 }
 
-// New is an empty cache.
+// New returns an empty cache.
 func New(p Provider) *Cache {
 	return &Cache{p, map[[32]byte]entry{}, map[[32]byte]bool{}}
 }
@@ -117,7 +117,7 @@ type point struct {
 	Block
 }
 
-// Send answers what a request costs, and keeps what the provider would keep of it.
+// Send returns what a request costs, and keeps what the provider would keep of it.
 func (c *Cache) Send(r Request) Usage {
 	points := make([]point, len(r.Blocks))
 	var p point
@@ -136,7 +136,7 @@ func chain(before [32]byte, text string) [32]byte {
 	return sha256.Sum256(append(before[:], text...))
 }
 
-// hit tells whether a prefix is kept, and keeps it longer for being used.
+// hit reports whether a prefix is kept, and extends its life if it is.
 func (c *Cache) hit(p point, now time.Duration) bool {
 	e, ok := c.entries[p.hash]
 	if !ok || now > e.until || p.tokens < c.provider.Minimum {
@@ -147,7 +147,7 @@ func (c *Cache) hit(p point, now time.Duration) bool {
 	return true
 }
 
-// keep stores a prefix. A prefix that is too short is not kept, and nothing says so.
+// keep stores a prefix, and reports whether it is long enough to be kept.
 func (c *Cache) keep(p point, now time.Duration, ttl TTL) bool {
 	if p.tokens < c.provider.Minimum {
 		return false
@@ -163,7 +163,7 @@ func (c *Cache) keep(p point, now time.Duration, ttl TTL) bool {
 	return true
 }
 
-// longest reads the longest prefix that was sent before, cut to the step, and keeps all of this one.
+// longest reads the longest prefix that was sent before, cut to a multiple of step, and keeps the whole prompt.
 func longest(c *Cache, r Request, points []point) (u Usage) {
 	for i := len(points) - 1; i >= 0; i-- {
 		if c.hit(points[i], r.At) {
@@ -178,7 +178,7 @@ func longest(c *Cache, r Request, points []point) (u Usage) {
 	return u
 }
 
-// breakpoints keeps prefixes at some points and bills what lies between the hit and the last of them.
+// breakpoints keeps the prefixes that end at some points, and bills the tokens between the hit and the last point.
 func (c *Cache) breakpoints(now time.Duration, read int, at []point, ttl func(point) TTL) (u Usage) {
 	u.Read = read
 	for _, p := range at {
@@ -227,7 +227,7 @@ func explicit(c *Cache, r Request, points []point) Usage {
 	return c.breakpoints(r.At, c.newest(r, points, func(p point) bool { return p.Breakpoint != None }), at, asked)
 }
 
-// newest is how much can be read at the latest 80 of some points. There is no looking back from them.
+// newest returns how many tokens can be read at the latest 80 of some points.
 func (c *Cache) newest(r Request, points []point, is func(point) bool) int {
 	for i, left := len(points)-1, 80; i >= 0 && left > 0; i-- {
 		if !is(points[i]) {
