@@ -56,7 +56,7 @@ func TestWork(t *testing.T) {
 			sessions[session] = true
 		}
 	}
-	texts := facts(turns, 2000)
+	texts := memoryTexts(turns, 2000)
 	if distinct := slices.Compact(slices.Sorted(slices.Values(texts))); len(distinct) != len(texts) {
 		t.Errorf("%d of %d texts are distinct", len(distinct), len(texts))
 	}

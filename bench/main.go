@@ -24,8 +24,15 @@ func main() {
 	flag.StringVar(&o.before, "before", "", "another build of Mneme, to compare with instead of the peers")
 	flag.StringVar(&o.only, "only", "", "a text that must be in the name of a row or a curve")
 	scale := flag.Bool("scale", false, "print Mneme's own curves instead")
+	folder := flag.String("windows", "", "a folder with recorded transcripts, whose windows are compared instead")
+	shape := flag.String("shape", "single", "what a session of --windows is: single, braid4, braid8, or chain")
+	flag.IntVar(&o.tokens, "tokens", 8000, "the maximum of a window's tokens, with --windows")
+	flag.IntVar(&o.messages, "messages", 50, "the maximum of a window's messages, with --windows")
 	flag.Parse()
 	run := compare
+	if *folder != "" {
+		run = func(o options) error { return compareWindows(o, *folder, *shape, os.Stdout) }
+	}
 	if *scale {
 		run = curves
 	}
@@ -37,6 +44,7 @@ func main() {
 type options struct {
 	mneme, peers, work, before, only string
 	short                            bool
+	tokens, messages                 int
 }
 
 // pick returns the number for the long or the short form.
@@ -61,7 +69,7 @@ func compare(o options) error {
 		return err
 	}
 	rounds, turns := o.pick(10, 2), whole(all)
-	texts := facts(turns, o.pick(10_000, 500))
+	texts := memoryTexts(turns, o.pick(10_000, 500))
 	rows := []row{{
 		title: "append a turn",
 		batch: func(round int) []command { return appends(all, round, o.pick(200, 20)) },

@@ -36,7 +36,7 @@ func curves(o options) error {
 		}
 		large = append(large, t...)
 	}
-	texts := facts(turns, o.pick(300_000, 3000))
+	texts := memoryTexts(turns, o.pick(300_000, 3000))
 	module, err := os.ReadFile("policies/tool-pair-trim/tool-pair-trim.wasm")
 	if err != nil {
 		return err

@@ -110,6 +110,7 @@ func startPeer(o options, argv []string) (*script, error) {
 		return nil, err
 	}
 	s.out = bufio.NewScanner(out)
+	s.out.Buffer(nil, 64<<20)
 	return s, s.cmd.Start()
 }
 
@@ -118,22 +119,27 @@ type answer struct {
 	US    float64 `json:"us"`
 	CPU   float64 `json:"cpu"`
 	Found int     `json:"found"`
+
+	Messages []json.RawMessage `json:"messages"` // of a window, from windows.py and windows.mjs
 }
 
+// call sends a call, and checks that a search or a window gives something.
 func (s *script) call(c command) (a answer, err error) {
+	if a, err = s.exchange(c); err == nil && (c.Do == window || c.Do == search) && a.Found == 0 {
+		err = fmt.Errorf("%s of %q gives nothing", c.Do, c.Session+c.Text)
+	}
+	return a, err
+}
+
+// exchange sends a call and reads its answer.
+func (s *script) exchange(c command) (a answer, err error) {
 	if err := json.NewEncoder(s.in).Encode(c); err != nil {
 		return a, fmt.Errorf("%w: %s", err, s.err.String())
 	}
 	if !s.out.Scan() {
 		return a, fmt.Errorf("it ended: %w: %s", errors.Join(s.out.Err(), s.cmd.Wait()), s.err.String())
 	}
-	if err := json.Unmarshal(s.out.Bytes(), &a); err != nil {
-		return a, err
-	}
-	if (c.Do == window || c.Do == search) && a.Found == 0 {
-		return a, fmt.Errorf("%s of %q gives nothing", c.Do, c.Session+c.Text)
-	}
-	return a, nil
+	return a, json.Unmarshal(s.out.Bytes(), &a)
 }
 
 func (s *script) do(c command) (float64, error) {

@@ -190,8 +190,8 @@ func fill(s system, session string, turns []turn, size int) error {
 	return nil
 }
 
-// facts returns n texts of at most 300 bytes from the turns, each with a unique number.
-func facts(turns []turn, n int) (texts []string) {
+// memoryTexts returns n texts of at most 300 bytes from the turns, each with a unique number.
+func memoryTexts(turns []turn, n int) (texts []string) {
 	for i := 0; len(texts) < n; i++ {
 		var m struct{ Content *string }
 		if t := turns[i%len(turns)]; json.Unmarshal(t[(i/len(turns))%len(t)], &m) != nil || m.Content == nil {
