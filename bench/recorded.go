@@ -124,6 +124,12 @@ func (r *recording) add(raw json.RawMessage) error {
 // an agent sees four customers at once, and "chain" has all recordings one after another.
 func reshape(all []recording, shape string) ([]recording, error) {
 	count, braid := strings.CutPrefix(shape, "braid")
+	for i := range all {
+		var err error
+		if all[i], err = all[i].renamed(i); err != nil {
+			return nil, err
+		}
+	}
 	n, err := strconv.Atoi(count)
 	switch {
 	case shape == "single":
@@ -140,9 +146,6 @@ func reshape(all []recording, shape string) ([]recording, error) {
 		}
 		var r recording
 		for i := range group {
-			if group[i], err = group[i].renamed(i); err != nil {
-				return nil, err
-			}
 			if !strings.Contains(r.system, group[i].system) {
 				r.system += group[i].system
 			}
@@ -166,9 +169,10 @@ func reshape(all []recording, shape string) ([]recording, error) {
 	return out, nil
 }
 
-// renamed returns a recording whose tool calls have ids of their own.
+// renamed returns a recording whose tool calls have unique ids. Some recorded models use an id twice.
 func (r recording) renamed(n int) (recording, error) {
 	out := recording{system: r.system}
+	ids, made := map[string]string{}, 0
 	for _, t := range r.turns {
 		var renamed turn
 		for _, raw := range t {
@@ -176,13 +180,16 @@ func (r recording) renamed(n int) (recording, error) {
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return out, err
 			}
-			if id, ok := m["tool_call_id"].(string); ok {
-				m["tool_call_id"] = fmt.Sprint(n, id)
+			if id, ok := m["tool_call_id"].(string); ok && ids[id] != "" {
+				m["tool_call_id"] = ids[id]
 			}
 			calls, _ := m["tool_calls"].([]any)
 			for _, c := range calls {
 				if call, ok := c.(map[string]any); ok {
-					call["id"] = fmt.Sprint(n, call["id"])
+					made++
+					id, _ := call["id"].(string)
+					ids[id] = fmt.Sprintf("call-%d-%d", n, made)
+					call["id"] = ids[id]
 				}
 			}
 			raw, err := json.Marshal(m)

@@ -306,6 +306,11 @@ func printWindows(out io.Writer, rows []*measured) {
 			r.billed.Tokens/max(1, r.windows), mean(r.billed.Paid, int(first.billed.Paid)), mean(r.billedOpenAI.Paid, int(first.billedOpenAI.Paid)),
 			r.refused, r.windows, r.is)
 	}
+	for _, r := range rows {
+		if r.refusal != nil {
+			fmt.Fprintf(out, "\n%s: the first refusal is %q\n", r.name, r.refusal.Error())
+		}
+	}
 	fmt.Fprintf(out, "\n%d windows, %d needed facts, %d calls that need facts. Costs are shares of what the full history costs: "+
 		"%.3f million tokens at the price of uncached input at Anthropic, %.3f million at OpenAI.\n", rows[0].windows,
 		rows[0].counts.Needed, rows[0].counts.Steps, rows[0].billed.Paid/1e6, rows[0].billedOpenAI.Paid/1e6)

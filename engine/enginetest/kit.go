@@ -200,6 +200,8 @@ type Window struct {
 		Count      int    `json:"count"`
 		Turns      []int  `json:"turns"`
 
+		TokensToKeep *int `json:"tokens_to_keep"`
+
 		Atom        *int `json:"atom"`
 		WindowIndex *int `json:"window_index"`
 		Step        *int `json:"step"`

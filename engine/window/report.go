@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
@@ -37,6 +38,7 @@ func (a *assembly) report() []decision.ReportRow {
 			must[it.Row], atoms[it.Row] = it.Flags&plan.FlagMandatory != 0, &it.Atom
 		}
 	}
+	toKeep := a.tokensToKeep()
 	rows, ids := make([]decision.ReportRow, 0, len(a.rows)+4), make([]string, len(a.rows))
 	pending := len(a.rows) - len(a.pending)
 	for i, r := range a.rows {
@@ -47,6 +49,9 @@ func (a *assembly) report() []decision.ReportRow {
 		}
 		row := decision.ReportRow{MessageID: &ids[i], Turn: turnOf(&r.Turn), Atom: atoms[i], WindowIndex: places[i],
 			TokensBefore: a.tokensOf(r), TokensAfter: after[i]}
+		if atoms[i] != nil && !damaged(&a.result.fates[i]) {
+			row.TokensToKeep = toKeep[*atoms[i]]
+		}
 		a.decided(&row, &a.result.fates[i], must[i])
 		rows = append(rows, row)
 	}
@@ -83,7 +88,36 @@ func (a *assembly) report() []decision.ReportRow {
 	return append(rows, row)
 }
 
-// decided fills in who decided what of a row's message.
+// tokensToKeep returns, for each atom, how many more tokens the window would take with the whole atom unchanged. Messages of an
+// atom stay or go together, so this is the price of each of them. It is negative where what replaced the atom takes more.
+func (a *assembly) tokensToKeep() map[uint32]*int32 {
+	more := map[uint32]int64{}
+	for i := range a.table.items {
+		if it := &a.table.items[i]; it.Change != plan.Notice {
+			more[it.Atom] += int64(it.Tokens)
+		}
+	}
+	for i := range a.result.items {
+		it := &a.result.items[i]
+		if it.Row < 0 || it.Change == plan.Notice || it.Change == plan.Compressed && len(it.Rows) > 1 {
+			continue // questions that are shown as one message stay when one of their turns is kept
+		}
+		more[it.Atom] -= int64(it.Tokens)
+		if shown := a.shelf.Of(it); shown != nil {
+			more[it.Atom] += int64(shown.Tokens)
+		}
+	}
+	out := make(map[uint32]*int32, len(more))
+	for atom, n := range more {
+		out[atom] = new(int32(n))
+	}
+	return out
+}
+
+// damaged reports whether the message cannot be shown as it was.
+func damaged(f *plan.Fate) bool { return f.Step < 0 && strings.HasPrefix(f.Reason, "storage_damaged") }
+
+// decided fills in who decided about a row's message, and what.
 func (a *assembly) decided(row *decision.ReportRow, f *plan.Fate, must bool) {
 	policy := ""
 	if f.Action != "" && f.Step >= 0 {
@@ -92,7 +126,7 @@ func (a *assembly) decided(row *decision.ReportRow, f *plan.Fate, must bool) {
 	row.Decided(f, must, policy)
 }
 
-// turnOf is a turn as rows say it; nil where there is none.
+// turnOf returns a turn as rows have it: nil if there is none.
 func turnOf(turn *uint32) *uint32 {
 	if *turn == 0 {
 		return nil
@@ -100,7 +134,7 @@ func turnOf(turn *uint32) *uint32 {
 	return turn
 }
 
-// placeOf is the place of the window's item at i in the rendered messages; nil where it has none.
+// placeOf returns the place of the window's item at i in the rendered messages, or nil if it has none.
 func (a *assembly) placeOf(i int) *int32 {
 	if i >= len(a.places) || a.places[i] < 0 {
 		return nil
@@ -108,7 +142,7 @@ func (a *assembly) placeOf(i int) *int32 {
 	return &a.places[i]
 }
 
-// injectedID names a message that no client sent, the window's item at i.
+// injectedID names the window's item at i, a message that no client sent.
 func (a *assembly) injectedID(i int, it *plan.Item) string {
 	switch {
 	case it.Change == plan.Answer:
@@ -121,7 +155,7 @@ func (a *assembly) injectedID(i int, it *plan.Item) string {
 	return "notice:" + strconv.Itoa(i)
 }
 
-// seen is what lists say of the window.
+// seen returns what lists say about the window.
 func (a *assembly) seen() decision.Seen {
 	out := decision.Seen{Viewer: a.request.Viewer, Format: a.format.String()}
 	if a.request.Proxied != nil {

@@ -27,8 +27,11 @@ type ReportRow struct {
 	Reason       string      `json:"reason"`
 	TokensBefore uint32      `json:"tokens_before"`
 	TokensAfter  uint32      `json:"tokens_after"`
-	Count        uint64      `json:"count,omitempty"`
-	Turns        [2]uint32   `json:"turns,omitzero"`
+	// TokensToKeep is how many more tokens the window would take with the message's whole atom unchanged, or fewer if it is
+	// negative; nil if the message is not a stored or pending one, cannot be shown, or is one of many in a row.
+	TokensToKeep *int32    `json:"tokens_to_keep"`
+	Count        uint64    `json:"count,omitempty"`
+	Turns        [2]uint32 `json:"turns,omitzero"`
 }
 
 // host stands in rows where no policy but Mneme itself decided.
@@ -90,6 +93,7 @@ func (r *ReportRow) append(dst []byte) []byte {
 	dst = rawjson.AppendString(append(dst, `,"reason":`...), r.Reason)
 	dst = number(append(dst, `,"tokens_before":`...), &r.TokensBefore)
 	dst = number(append(dst, `,"tokens_after":`...), &r.TokensAfter)
+	dst = number(append(dst, `,"tokens_to_keep":`...), r.TokensToKeep)
 	if r.Count != 0 {
 		dst = strconv.AppendUint(append(dst, `,"count":`...), r.Count, 10)
 	}

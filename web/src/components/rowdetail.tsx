@@ -37,6 +37,7 @@ export function RowDetail({ project, session, source, window: w, entry, stored, 
           <>Mneme itself decided it.</>
         )}{' '}
         {row.tokens_before !== row.tokens_after ? `${count(row.tokens_before)} tokens became ${count(row.tokens_after)}.` : `${many(row.tokens_after, 'token')}.`}
+        {!!row.tokens_to_keep && <> Keeping it whole{row.action !== 'keep' ? '' : ', with the messages that belong to it,'} would take {many(row.tokens_to_keep, 'more token')}.</>}
       </p>
       <div class="row-tools">
         <Segmented label="View" value={now} options={views} onChange={(v) => onView(v === 'message' ? undefined : v)} />
