@@ -78,7 +78,8 @@ func TestCount(t *testing.T) {
 		{"", Count{3, 0, 0, 1, 0}},
 	} {
 		var got Count
-		if got.Add(need, &s, c.window); got != c.want {
+		got.Add(need, &s, c.window)
+		if got != c.want {
 			t.Errorf("%q counts %+v, not %+v", c.window, got, c.want)
 		}
 	}
