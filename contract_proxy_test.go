@@ -50,7 +50,7 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 	}
 	patch(`{"proxy_session_fields":["prompt_cache_key","metadata.chat"]}`, 200)
 	patch(`{"proxy_mode":"on"}`, 422)
-	patch(`{"proxy_mode":"off","proxy_on_error":"closed","proxy_on_disconnect":"finish","proxy_require_session":false,"proxy_tools":["memory_store"]}`, 200)
+	patch(`{"proxy_mode":"off","proxy_on_error":"closed","proxy_on_disconnect":"finish","proxy_history":"resend","proxy_require_session":false,"proxy_tools":["memory_store"]}`, 200)
 	for route, item := range c.doc["paths"].(map[string]any) {
 		if strings.HasPrefix(route, "/api/") || !strings.Contains(route, "/v1/") {
 			continue
@@ -74,6 +74,6 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 			}
 		}
 	}
-	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_require_session":null,"proxy_tools":null,
+	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_history":null,"proxy_require_session":null,"proxy_tools":null,
 		"proxy_session_fields":null}`, 200)
 }

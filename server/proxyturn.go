@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,12 +111,17 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		t.stored, call.mode = t.unstored, project.ModeOff
 		return nil
 	}
+	sends := cmp.Or(strings.ToLower(call.request.Header.Get(headerHistory)), call.setup.Settings.ProxyHistory)
+	if !slices.Contains(project.Histories, sends) {
+		return refuse(http.StatusUnprocessableEntity, "invalid_value", "%s must be one of %q", headerHistory, project.Histories)
+	}
 	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
 	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session,
-		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
+		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Tools: len(b.Tools) > 0, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
-		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0,
+		// The provider has the history of a conversation.
+		Delta: b.Conversation != "" || sends == project.HistoryDelta, Resend: sends == project.HistoryResend, Holds: len(call.setup.Settings.ProxyTools) > 0,
 		Body: sync.OnceValue(func() [32]byte { return sha256.Sum256(raw) })})
 	if known, ok := fault.As(err); ok && known.Code == unknownResponse && call.mode == project.ModeAssemble {
 		return refuse(http.StatusBadRequest, known.Code, "%s", known)
@@ -132,6 +139,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		if t.unstored == "" {
 			t.unstored = e.Unstored
 		}
+	}
+	if e.Match.Case == align.SideCall && call.mode != project.ModeOff { // It concerns no history.
+		call.mode = project.ModeObserve
 	}
 	if b, err = call.withTools(b); err != nil {
 		return err
@@ -155,12 +165,6 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	call.goesOn(t.out)
 	return nil
-}
-
-// sendsNewAlone reports whether the client omits its history: it says so in a header, or the provider keeps the
-// history as a conversation.
-func (call *modelCall) sendsNewAlone(b *wire.Body) bool {
-	return b.Conversation != "" || strings.EqualFold(call.request.Header.Get(headerHistory), "delta")
 }
 
 // goesOn sets the request for the provider.

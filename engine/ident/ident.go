@@ -24,13 +24,19 @@ const (
 // Alphabet encodes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// MaxForks is the maximum number of forks of a session that are made for requests that do not continue it.
-const MaxForks = 16
+// maxFork is the highest number of a fork. Sessions do not get that many.
+const maxFork = 999_999_999
 
-// ForkOf returns the id of a session's n-th fork, counted from 1. If it would be too long, it contains a hash of the
-// session's id instead.
+// Side is the number of the fork that holds a session's side calls.
+const Side = -1
+
+// ForkOf returns the id of a session's n-th fork, counted from 1, or of the session of its side calls. If it would be
+// too long, it contains a hash of the session's id instead.
 func ForkOf(session string, n int) string {
 	suffix := "~" + strconv.Itoa(n)
+	if n == Side {
+		suffix = "~side"
+	}
 	if len(session)+len(suffix) > 128 {
 		session = Hashed(session)
 	}
@@ -43,18 +49,22 @@ func Hashed(id string) string {
 	return "x-" + hex.EncodeToString(sum[:16])
 }
 
-// Forked returns the session and the number of the fork that an id names; 0 if it is not the id of a fork.
+// Forked returns the session and the number of the fork that an id names; 0 if it is not the id of a fork. The number of
+// a session of side calls is Side.
 func Forked(id string) (session string, n int) {
 	session, suffix, _ := strings.Cut(id, "~")
+	if suffix == "side" && session != "" {
+		return session, Side
+	}
 	n, err := strconv.Atoi(suffix)
-	if err != nil || n < 1 || n > MaxForks || session == "" || suffix != strconv.Itoa(n) {
+	if err != nil || n < 1 || n > maxFork || session == "" || suffix != strconv.Itoa(n) {
 		return id, 0
 	}
 	return session, n
 }
 
 // ValidID reports whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, optionally followed by the
-// number of a fork. It is meant for lookups. Ids that a client chooses must pass CheckID, which is stricter.
+// number of a fork or by the mark of side calls. It is meant for lookups. Ids that a client chooses must pass CheckID, which is stricter.
 func ValidID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
@@ -89,7 +99,7 @@ func CheckID(field, id string) error {
 
 // CheckSession is CheckID for the id of a session, which may also be the id of a fork.
 func CheckSession(field, id string) error {
-	if session, n := Forked(id); n > 0 && ValidID(id) {
+	if session, n := Forked(id); n != 0 && ValidID(id) {
 		id = session
 	}
 	return CheckID(field, id)

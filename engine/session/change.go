@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -18,8 +19,58 @@ type Sent struct {
 	Marked transcript.Runs `json:"marked,omitempty"`
 	// Edits counts how often the first messages of the line were changed.
 	Edits []uint8 `json:"edits,omitempty"`
-	// Kind tells requests of different programs apart; see wire.Body.Kind.
-	Kind string `json:"kind,omitempty"`
+	// Kind tells requests of different programs apart; see wire.Body.Kind. Plain says that the line began with a request
+	// of one question and without tools, as the calls for titles are.
+	Kind  string `json:"kind,omitempty"`
+	Plain bool   `json:"plain,omitempty"`
+	// Since is the message with which the client began its own history, after messages that it has never sent; 0 if it
+	// began with the line.
+	Since uint64 `json:"since,omitempty"`
+}
+
+// Forks are the forks of a session that hold conversations which did not continue it.
+type Forks struct {
+	Last   int   `json:"last"`             // the highest number given so far
+	Recent []int `json:"recent,omitempty"` // the numbers of the forks used last, newest first
+}
+
+// MaxRecentForks is how many forks of a session a request is compared with.
+const MaxRecentForks = 16
+
+// With returns the forks after one was used.
+func (f *Forks) With(n int) *Forks {
+	out := &Forks{Last: n, Recent: []int{n}}
+	if f != nil {
+		out.Last = max(n, f.Last)
+		for _, other := range f.Recent {
+			if other != n && len(out.Recent) < MaxRecentForks {
+				out.Recent = append(out.Recent, other)
+			}
+		}
+	}
+	return out
+}
+
+// NoteFork records in a session that a fork of it is used, so that later requests are compared with the fork. It does
+// nothing if the session does not exist.
+func (svc *Service) NoteFork(ctx context.Context, c ident.Caller, projectID, id string, known *Forks, n int) error {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil {
+			return none, err
+		}
+		key := records.Session.Key(p.Incarnation, id)
+		h, err := records.GetTx[Head](t, key)
+		if err != nil || h == nil {
+			return none, err
+		}
+		if h.Forks == nil {
+			h.Forks = known
+		}
+		h.Forks = h.Forks.With(n)
+		return none, t.PutJSON(key, h)
+	})
+	return err
 }
 
 // Change is what a client's request does to the middle of its history.
@@ -29,6 +80,9 @@ type Change struct {
 	// Rewrites says that turns are stored again after the rewind of the same commit, because a message among them changed.
 	Rewrites bool
 	Sent     *Sent // nil if unchanged
+	// Begins says that the client's own history begins with the first message of the commit.
+	Begins bool
+	Forks  *Forks // nil if unchanged
 }
 
 // change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
@@ -39,6 +93,17 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	}
 	if c.Sent != nil {
 		h.Sent = c.Sent
+	}
+	if c.Forks != nil && h.Forks == nil {
+		h.Forks = c.Forks
+	}
+	if c.Begins {
+		sent := new(Sent)
+		if h.Sent != nil {
+			*sent = *h.Sent
+		}
+		sent.Since, sent.Edge, sent.Edits = h.Messages+1, align.Edge{}, nil
+		h.Sent = sent
 	}
 	if c.Rewrites {
 		h.Changes++

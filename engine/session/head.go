@@ -49,6 +49,7 @@ type Head struct {
 	Removed transcript.Runs `json:"removed,omitempty"`
 	Changes uint32          `json:"changes,omitempty"`
 	Sent    *Sent           `json:"sent,omitempty"`  // the part of the history that a client has sent
+	Forks   *Forks          `json:"forks,omitempty"` // nil if not known
 	Names   callid.Own      `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
 }
 

@@ -204,7 +204,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return out, svc.ShowSummaries(ctx, c.Tenant, shown)
 }
 
-// Delete deletes a session at once; its messages and decisions are swept in the background. A session whose head is
+// Delete deletes a session with its side calls at once; its messages and decisions are swept in the background. A session whose head is
 // damaged can be deleted, too. It returns not_found if there is none, except for `dashboard`, which then is already
 // empty.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id string) error {
@@ -231,7 +231,21 @@ func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id st
 			return none, noSession(id)
 		}
 		dropUnborn(t, p.Incarnation, id)
-		return none, nil
+		if _, n := ident.Forked(id); n != 0 {
+			return none, nil
+		}
+		side := ident.ForkOf(id, ident.Side)
+		h, err = records.GetTx[Head](t, records.Session.Key(p.Incarnation, side))
+		if errors.Is(err, records.ErrDamaged) {
+			dropDamaged(t, p.Incarnation, side)
+			return none, nil
+		}
+		if err == nil && h != nil {
+			gone += h.Bytes
+			drop(t, p.Incarnation, side, h)
+			dropUnborn(t, p.Incarnation, side)
+		}
+		return none, err
 	})
 	if err == nil {
 		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: -int64(gone)})

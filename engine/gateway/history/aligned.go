@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -121,12 +122,17 @@ type storedLine struct {
 	place *place
 	all   line // including removed messages
 	upto  int  // the number of messages of the line before the open turn
-	kind  string
+	// begins is the index with which the client's own history begins.
+	begins int
+	kind   string
 }
 
 // stored returns the line that a request is compared with.
 func (svc *Service) stored(ctx context.Context, tenant string, x *Exchange, p *place, l *loop) *storedLine {
 	s := &storedLine{place: p, all: p.whole, upto: p.whole.Len(), kind: x.ask.Kind}
+	if x.Delegation != "" {
+		s.kind = "" // Only the main agent's kind is known.
+	}
 	hashes := s.all.said
 	var shown []int // of the open turn's messages, by index
 	if l != nil {
@@ -167,6 +173,11 @@ func (svc *Service) stored(ctx context.Context, tenant string, x *Exchange, p *p
 		},
 	}
 	s.sortResults(hashes)
+	if l != nil && l.begins {
+		s.begins = s.upto
+	} else if since := s.sent().Since; since > 0 && x.Delegation == "" {
+		s.begins, _ = slices.BinarySearchFunc(s.all.about, since, func(a about, seq uint64) int { return cmp.Compare(a.seq, seq) })
+	}
 	return s
 }
 
@@ -198,7 +209,12 @@ func (s *storedLine) Edits(i int) int {
 
 func (s *storedLine) Edge() align.Edge { return s.sent().Edge }
 
-func (s *storedLine) Same() bool { k := s.sent().Kind; return k == "" || k == s.kind }
+func (s *storedLine) Same() bool { return s.place.takes(s.kind) }
+
+// takes reports whether the line of a place may hold requests of a kind.
+func (p *place) takes(kind string) bool {
+	return kind == "" || p.head == nil || p.head.Sent == nil || p.head.Sent.Kind == "" || p.head.Sent.Kind == kind
+}
 
 // living returns the number of messages before an index that have not been removed.
 func (s *storedLine) living(at int) (n int) {
@@ -225,7 +241,7 @@ func (svc *Service) compare(ctx context.Context, tenant string, x *Exchange, f *
 		return
 	}
 	line, request := svc.stored(ctx, tenant, x, &f.place, f.loop), x.said.side()
-	a := align.Compare(line, request)
+	a := align.CompareFrom(line, request, line.begins)
 	f.match = align.Match{Case: align.None}
 	if a == nil || request.splits(a.New) {
 		return
@@ -272,6 +288,12 @@ func (x *Exchange) editing(f *found) (e editing) {
 	moved, trimmed := false, -1 // where the last trimmed run begins
 	for _, run := range a.Missing {
 		run.To = min(run.To, s.upto)
+		if run.From == 0 && s.begins > 0 { // The client has never sent what is before its own history.
+			e.older = min(run.To, s.begins)
+			if run.From = e.older; run.From == run.To {
+				continue
+			}
+		}
 		if !align.Begins(s, run.From) {
 			e.remove(s, a, run, rewrite)
 			continue

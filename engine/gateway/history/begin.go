@@ -10,11 +10,10 @@ import (
 
 // Reasons why an exchange is not stored.
 const (
-	noSession    = "no_session"
-	tooManyForks = "too_many_forks"
-	unreadable   = "unreadable_reply"
-	refused      = "refusal"
-	contended    = "contended"
+	noSession  = "no_session"
+	unreadable = "unreadable_reply"
+	refused    = "refusal"
+	contended  = "contended"
 	// changedMeanwhile: the client changed its history while the reply was awaited.
 	changedMeanwhile = "changed_meanwhile"
 )
@@ -65,22 +64,18 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if err := svc.takeUp(ctx, c, projectID, x, places); err != nil {
 		return nil, err
 	}
-	x.first = svc.find(ctx, c, x, places)
+	if x.first, err = svc.find(ctx, c, x, places); err != nil {
+		return nil, err
+	}
 	f := &x.first
 	if ask.Previous != "" && !ask.Delta && !f.whole() {
 		return nil, errUnknown(ask.Previous)
 	}
 	x.said.read = nil // Pending messages have their own.
 	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.shown.upto
-	if f.to == "" {
-		x.Session, x.Unstored = ask.Session, tooManyForks
-	} else if f.copies {
+	x.Head = f.head
+	if f.copies {
 		x.Fork = f.to
-	}
-	for i := range places {
-		if places[i].id == x.Session {
-			x.Head = places[i].head
-		}
 	}
 	return x, nil
 }

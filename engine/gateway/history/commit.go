@@ -66,13 +66,14 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 		if err != nil {
 			return out, err
 		}
-		f = svc.again(ctx, c, x, places)
-		switch {
-		case f.to == "" && x.changedMeanwhile(places):
+		if known.Code == "session_exists" {
+			_, x.taken = ident.Forked(f.to)
+		}
+		if f, err = svc.again(ctx, c, x, places); err != nil {
+			return out, err
+		}
+		if f.to == "" {
 			out.Reason = changedMeanwhile
-			return out, nil
-		case f.to == "":
-			out.Reason = tooManyForks
 			return out, nil
 		}
 	}
@@ -100,7 +101,7 @@ func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, 
 // loop returns the open turn of an exchange.
 func (x *Exchange) loop(f *found, said saying) *loop {
 	l := &loop{session: f.id, agent: x.Delegation, incarnation: f.incarnation(), keep: f.keep, base: f.base(), said: said,
-		shown: said.shown(), given: x.given[f.id]}
+		shown: said.shown(), given: x.given[f.id], begins: f.begins}
 	if f.loop != nil {
 		l.given = f.loop.given
 	}
@@ -148,28 +149,32 @@ func heard(f chat.Format, pending []*transcript.Element, reply *saying, r *Reply
 // turns that existed when the request began, or that an identical request has stored since: of two identical requests
 // sent at once, one turn remains. Anything else goes to a fork. If the client changed its history in the meantime, the
 // request is out of date: it is stored only if it continues the history as it is now.
-func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
-	f := svc.find(ctx, c, x, places)
+func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, places []place) (found, error) {
+	f, err := svc.find(ctx, c, x, places)
+	if err != nil {
+		return f, err
+	}
 	if x.changedMeanwhile(places) {
 		if f.match.Case != align.Extend || f.back != nil {
 			f.to = ""
 		}
 		f.change = nil
-		return f
+		return f, nil
 	}
-	if f.copies || f.back == nil && f.match.Case != align.None {
-		return f
+	late := f.guessed && f.line.lastTurn() > x.given[f.id] // The request did not see the newest turns.
+	if f.copies || f.takes || f.back == nil && f.match.Case != align.None && !late {
+		return f, nil
 	}
 	if f.back != nil && f.id == x.first.id && !f.others(x.Delegation, max(*f.back, x.given[f.id])) &&
 		(f.line.lastTurn() <= x.given[f.id] || svc.twin(c, x, &f)) {
-		return f
+		return f, nil
 	}
 	out := x.first
-	out.to = freeFork(places)
+	out.to = x.freeFork(places)
 	out.pending = withoutDecisions(out.pending)
 	if out.keep == 0 { // Nothing is stored before it.
 		out.place, out.line, out.back, out.copies = place{id: out.to}, line{}, nil, false
-		return out
+		return out, nil
 	}
 	for i := range places { // It goes to a copy of the session as it was.
 		p := &places[i]
@@ -178,10 +183,10 @@ func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, plac
 		}
 		if p.line.chained(out.keep) == out.base() {
 			out.place, out.back, out.copies = *p, new(p.line.turn[out.keep-1]), true
-			return out
+			return out, nil
 		}
 	}
-	return x.apart(places)
+	return x.startFork(places), nil
 }
 
 // changedMeanwhile reports whether messages that existed when the request began have been changed or removed since.
@@ -207,12 +212,20 @@ func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 // change returns the other changes of a commit. The first request of a line that states its kind sets the kind of the
 // line.
 func (x *Exchange) change(f *found) *session.Change {
-	if x.Delegation != "" || x.ask.Kind == "" || f.head != nil && f.head.Sent != nil && f.head.Sent.Kind != "" {
-		return f.change
-	}
 	c := new(session.Change)
 	if f.change != nil {
 		*c = *f.change
+	}
+	if f.to == x.base {
+		c.Forks = x.forks
+	}
+	if f.match.Case == align.SideCall || x.Delegation != "" {
+		return c
+	}
+	c.Begins = f.begins
+	known := f.head != nil && f.head.Sent != nil && f.head.Sent.Kind != ""
+	if x.ask.Kind == "" || known && !f.takes {
+		return c
 	}
 	sent := new(session.Sent)
 	switch {
@@ -221,7 +234,11 @@ func (x *Exchange) change(f *found) *session.Change {
 	case f.head != nil && f.head.Sent != nil:
 		*sent = *f.head.Sent
 	}
+	if f.takes {
+		*sent = session.Sent{}
+	}
 	sent.Kind, c.Sent = x.ask.Kind, sent
+	sent.Plain = f.keep == 0 && x.plain()
 	return c
 }
 
@@ -252,6 +269,18 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		IfRevision: new(f.revision()), Mode: transcript.ModeRepair}
 	if x.Delegation != "" {
 		req.DelegationID = &x.Delegation
+	}
+	if _, n := ident.Forked(f.to); n > 0 && !x.recent(n) {
+		if err := svc.sessions.NoteFork(ctx, c, projectID, x.base, x.forks, n); err != nil {
+			return err
+		}
+	}
+	if f.match.Case == align.SideCall && f.head == nil {
+		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: f.to, Kind: session.KindBackground})
+		if known, ok := fault.As(err); err != nil && (!ok || known.Code != "session_exists") {
+			return err
+		}
+		req.IfRevision = nil // Side calls do not depend on each other.
 	}
 	if f.copies {
 		s, err := svc.sessions.Fork(ctx, c, ident.Once{}, projectID, f.id, session.ForkRequest{AtTurn: f.back, As: f.to})

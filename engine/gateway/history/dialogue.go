@@ -51,11 +51,15 @@ type Ask struct {
 	Agent   string // whose chain it is, and the delegation of the stored messages; empty for the main agent
 	Format  chat.Format
 	Kind    string // distinguishes the requests of different programs; empty if all are from one
+	Tools   bool   // the request has tools
 	// Messages are the elements of the request's messages or input, as the client sent them, including system messages.
 	Messages []json.RawMessage
 	// Delta says that Messages are only the new ones. A known Previous implies it, unless Messages turn out to include the
 	// history.
-	Delta    bool
+	Delta bool
+	// Resend says that the client always sends its history. Otherwise a single question that matches nothing continues the
+	// session.
+	Resend   bool
 	Previous string // the id of the provider's response that the request continues, or empty
 	Weak     bool   // Previous takes precedence over Session; see align.Identity
 	// Body returns a hash of the request's body. Requests with equal bodies are the same request, sent again. It is rarely
@@ -113,6 +117,9 @@ type Exchange struct {
 	// nil.
 	resumed *loop
 	base    string            // The request may continue open turns of this session and all its forks.
+	forks   *session.Forks    // of base, as they were read last
+	side    place             // the session of base's side calls; its line is not read
+	taken   int               // forks up to this number exist
 	given   map[string]uint32 // the turn numbers that each session had assigned when the request began
 }
 

@@ -115,35 +115,37 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestForksEnd runs unrelated conversations under one name. Each of up to 16 has its own fork and continues there. The
-// next ones are not stored.
-func TestForksEnd(t *testing.T) {
-	c := &client{Kit: enginetest.New(t), session: "s"}
-	clients := make([]*client, ident.MaxForks+2)
+// TestManyForks runs unrelated conversations under one name. Each has its own fork, and the ones used last continue
+// there. One that has not been used for long is stored whole in another fork, so nothing is lost.
+func TestManyForks(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s", ask: history.Ask{Resend: true}}
+	clients := make([]*client, 40)
 	for n := range clients {
 		clients[n] = c.at(user(fmt.Sprint("Hello from ", n)))
 		x := clients[n].begin()
 		s := clients[n].commit(x, assistant(fmt.Sprint("Hello ", n)))
-		want := history.Stored{Session: ident.ForkOf("s", n), Turn: 1, Revision: 1}
-		switch {
-		case n == 0:
-			want.Session = "s"
-		case n > ident.MaxForks:
-			want = history.Stored{Session: "s", Reason: "too_many_forks"}
+		want := history.Stored{Session: "s", Turn: 1, Revision: 1}
+		if n > 0 {
+			want.Session = ident.ForkOf("s", n)
 		}
-		if s != want || (x.Unstored != "") != (n > ident.MaxForks) {
+		if s != want || x.Unstored != "" {
 			t.Fatalf("%d: %+v %q, wanted %+v", n, s, x.Unstored, want)
 		}
 	}
-	for n, c := range clients[:ident.MaxForks+1] {
-		if x, s := c.exchange(assistant("Bye."), user("Bye")); x.Match.Case != align.Extend || s.Turn != 2 ||
-			n > 0 && s.Session != ident.ForkOf("s", n) {
+	for n := 39; n >= 39-session.MaxRecentForks+1; n-- {
+		if x, s := clients[n].exchange(assistant("Bye."), user("Bye")); x.Match.Case != align.Extend || s.Turn != 2 ||
+			s.Session != ident.ForkOf("s", n) {
 			t.Fatalf("%d: %+v %+v", n, x.Match, s)
 		}
 	}
+	x, s := clients[2].exchange(assistant("Bye."), user("Bye"))
+	if x.Match.Case != align.None || s.Session != "s~40" {
+		t.Fatalf("%+v %+v", x.Match, s)
+	}
+	c.Lives("s~40", "Hello from 2", "Hello 2", "Bye", "Bye.")
 	// The name of a fork means the session with all its forks.
-	clients[3].session = "s~7"
-	if _, s := clients[3].exchange(assistant("x"), user("Again")); s.Session != "s~3" {
+	clients[30].session = "s~7"
+	if _, s := clients[30].exchange(assistant("x"), user("Again")); s.Session != "s~30" {
 		t.Fatalf("%+v", s)
 	}
 }

@@ -23,6 +23,9 @@ type found struct {
 	back    *uint32
 	copies  bool
 	to      string // the session that stores the exchange; empty if there is none
+	guessed bool   // the request continues the line because it asks a single question that matches nothing
+	begins  bool   // the client's own history begins with what the commit stores
+	takes   bool   // the commit replaces a side call that took the session's name
 	pending []*transcript.Element
 	// shown is what the window is made of: the stored turns up to a turn (all if nil), and the messages after them.
 	shown struct {
@@ -75,13 +78,85 @@ func (f *found) whole() bool {
 // base returns the hash of the chain that the pending messages follow.
 func (f *found) base() align.Hash { return f.line.chained(f.keep) }
 
-// places reads the requested session and its forks, with their chains.
+// places reads the requested session and the forks of it that were used last, with their chains. It reads the head of
+// its side calls, too.
 func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string, x *Exchange) ([]place, error) {
-	out := make([]place, ident.MaxForks+1)
-	for n := range out {
-		out[n] = (place{id: x.base, fork: n})
-		if n > 0 {
-			out[n].id = ident.ForkOf(x.base, n)
+	_, asked := ident.Forked(x.ask.Session)
+	numbers := []int{0, ident.Side}
+	for n := range session.MaxRecentForks {
+		numbers = append(numbers, n+1)
+	}
+	if asked > session.MaxRecentForks {
+		numbers = append(numbers, asked)
+	}
+	out, err := svc.heads(ctx, c, projectID, x, numbers)
+	if err != nil {
+		return nil, err
+	}
+	x.side = out[1]
+	out = slices.Delete(out, 1, 2)
+	if base := out[0].head; base != nil && base.Forks != nil {
+		x.forks = base.Forks
+		if out, err = svc.recentForks(ctx, c, projectID, x, out, asked); err != nil {
+			return nil, err
+		}
+	} else { // Forks made before sessions recorded them have the first numbers.
+		out = slices.DeleteFunc(out, func(p place) bool { return p.fork > 0 && p.fork != asked && p.head == nil })
+		x.forks = new(session.Forks)
+		for i := len(out) - 1; i > 0; i-- {
+			if out[i].head != nil {
+				x.forks = x.forks.With(out[i].fork)
+			}
+		}
+	}
+	for i := range out {
+		at := &out[i]
+		all, err := svc.lines(ctx, c.Tenant, at.head)
+		if err != nil {
+			return nil, err
+		}
+		at.all, at.line, at.whole = all.living, all.living[x.Delegation], all.whole[x.Delegation]
+	}
+	return out, nil
+}
+
+// recentForks returns the requested session and the forks that a request is compared with. It reads those whose heads
+// are not among the places already.
+func (svc *Service) recentForks(ctx context.Context, c ident.Caller, projectID string, x *Exchange, read []place,
+	asked int) ([]place, error) {
+	numbers := x.forks.Recent
+	if asked > 0 && !slices.Contains(numbers, asked) {
+		numbers = append(slices.Clip(numbers), asked)
+	}
+	out := read[:1:1]
+	var more []int
+	for _, n := range numbers {
+		if i := slices.IndexFunc(read, func(p place) bool { return p.fork == n }); i < 0 {
+			more = append(more, n)
+		} else if read[i].head != nil || n == asked {
+			out = append(out, read[i])
+		}
+	}
+	if more == nil {
+		return out, nil
+	}
+	rest, err := svc.heads(ctx, c, projectID, x, more)
+	for i := range rest {
+		if rest[i].head != nil || rest[i].fork == asked {
+			out = append(out, rest[i])
+		}
+	}
+	return out, err
+}
+
+// heads reads the heads of a session and its forks, by their numbers.
+func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string, x *Exchange, numbers []int) (
+	[]place, error) {
+	out := make([]place, len(numbers))
+	for i, n := range numbers {
+		out[i] = place{id: x.base, fork: n}
+		if n != 0 {
+			out[i].id = ident.ForkOf(x.base, n)
 		}
 	}
 	p, items, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) (keys [][]byte) {
@@ -95,21 +170,15 @@ func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string
 	}
 	x.Project = p
 	for i := range out {
-		at := &out[i]
-		if at.head, err = svc.sessions.KnownHead(c.Tenant, p, at.id, items[i]); err != nil {
+		if out[i].head, err = svc.sessions.KnownHead(c.Tenant, p, out[i].id, items[i]); err != nil {
 			return nil, err
 		}
-		all, err := svc.lines(ctx, c.Tenant, at.head)
-		if err != nil {
-			return nil, err
-		}
-		at.all, at.line, at.whole = all.living, all.living[x.Delegation], all.whole[x.Delegation]
 	}
 	return out, nil
 }
 
 // find matches a request against the places as they are.
-func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
+func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, places []place) (found, error) {
 	ls := svc.openTurns(c, x)
 	var all []found
 	for i := range places {
@@ -126,7 +195,7 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, place
 		}
 	}
 	if len(all) == 0 {
-		return x.apart(places)
+		return svc.apart(ctx, c, x, places)
 	}
 	f := slices.MinFunc(all, func(a, b found) int {
 		if x.ask.resends() {
@@ -135,7 +204,7 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, place
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), x.better(&a, &b))
 	})
 	x.settle(&f, places, ls)
-	return f
+	return f, nil
 }
 
 // loops returns the open turns of a place that a request may continue; nil stands for the stored history.
@@ -178,29 +247,6 @@ func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 	}
 	made, known := ls.body(p.id, p.line.lastTurn())
 	return !known || made == x.ask.body()
-}
-
-// apart returns the result for a request that belongs to none of the places: it begins a fork. If there are too many
-// forks, it has no place.
-func (x *Exchange) apart(places []place) found {
-	f := found{match: align.Match{Case: align.None}, to: freeFork(places)}
-	f.place.id = f.to
-	if f.to == "" {
-		f.place.id = x.ask.Session
-	}
-	f.pending = x.said.cut(0, len(x.said.parsed))
-	f.shown.pending = f.pending
-	return f
-}
-
-// freeFork returns the id of the first fork that does not exist yet, or "" if there are too many.
-func freeFork(places []place) string {
-	for i := range places {
-		if places[i].fork > 0 && places[i].head == nil {
-			return places[i].id
-		}
-	}
-	return ""
 }
 
 // foundAt matches a request against one place, or against an open turn there.
@@ -286,6 +332,7 @@ func (x *Exchange) better(a, b *found) int {
 // back whole, and the part to keep is stored again.
 func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	f.to = f.id
+	f.begins = f.loop != nil && f.loop.begins
 	if f.aligned != nil {
 		x.arrange(f)
 	} else {
@@ -295,8 +342,8 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	if f.back == nil || !x.spares(f, ls) {
 		return
 	}
-	f.change = nil
-	f.to = freeFork(places)
+	f.change, f.begins = nil, false
+	f.to = x.freeFork(places)
 	if f.keep > 0 {
 		f.copies = true
 	} else { // Nothing is stored before it.

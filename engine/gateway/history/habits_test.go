@@ -254,7 +254,7 @@ func (p *person) step() bool {
 	sent := p.send(p.r, p.format, p.messages[:p.at])
 	for {
 		lost := p.r.Float64() < p.again
-		x, err := p.Dialogues.Begin(p.Context(), p.Admin, ident.DefaultProject, history.Ask{Session: p.session, Agent: p.agent,
+		x, err := p.Dialogues.Begin(p.Context(), p.Admin, ident.DefaultProject, history.Ask{Session: p.session, Agent: p.agent, Resend: true,
 			Format: p.format, Messages: elements(append([]json.RawMessage{[]byte(`{"role":"system","content":"Be kind."}`)}, sent...))})
 		if err != nil {
 			p.Fatal(err)

@@ -15,6 +15,7 @@ type loop struct {
 	incarnation    ident.Incarnation // of the session; zero if it did not exist yet
 	keep           int
 	base           align.Hash
+	begins         bool        // the client's own history begins with it
 	given          uint32      // the turn numbers that the session had assigned when the loop began
 	response       *responseID // its id in the store; nil if it is kept only in memory
 	said           saying      // including decisions and hidden messages

@@ -13,16 +13,17 @@ type Case string
 
 // The cases, in the order in which they are tried.
 const (
-	New     Case = "new"     // nothing is stored
-	Extend  Case = "extend"  // the request continues from the end of the stored history
-	Rewind  Case = "rewind"  // the request is an earlier state: a retry, or a request for another answer
-	Tail    Case = "tail"    // the client has trimmed or summarised the beginning
-	Diverge Case = "diverge" // the client has edited a message
-	Edit    Case = "edit"    // messages in the middle have other texts, and those after them are the same
-	Gap     Case = "gap"     // messages in the middle are missing
-	Front   Case = "front"   // the client's own text is among the messages
-	None    Case = "none"    // the request is unrelated to what is stored
-	Delta   Case = "delta"   // the client says that it sends only new messages; Find never returns it
+	New      Case = "new"       // nothing is stored
+	Extend   Case = "extend"    // the request continues from the end of the stored history
+	Rewind   Case = "rewind"    // the request is an earlier state: a retry, or a request for another answer
+	Tail     Case = "tail"      // the client has trimmed or summarised the beginning
+	Diverge  Case = "diverge"   // the client has edited a message
+	Edit     Case = "edit"      // messages in the middle have other texts, and those after them are the same
+	Gap      Case = "gap"       // messages in the middle are missing
+	Front    Case = "front"     // the client's own text is among the messages
+	None     Case = "none"      // the request is unrelated to what is stored
+	Delta    Case = "delta"     // the client sends only new messages; Find never returns it
+	SideCall Case = "side_call" // a call for a title and the like, beside the conversation; Find never returns it
 )
 
 // Match is the result of Find. The first Keep stored messages are kept, and the messages of the request from New on are

@@ -40,7 +40,7 @@ func TestWhoseRequestsAre(t *testing.T) {
 		{"path", "a", "X-Mneme-Session: b", `{}`, align.Identity{Session: "a", By: "path"}},
 		{"header", "", "X-Mneme-Session: b\n" + claude, `{"conversation":"c"}`, align.Identity{Session: "b", By: "x-mneme-session"}},
 		{"a fork's id", "", "X-Mneme-Session: b~2", `{}`, align.Identity{Session: "b~2", By: "x-mneme-session"}},
-		{"no fork's id", "", "X-Mneme-Session: b~17", `{}`, align.Identity{Session: ident.Hashed("b~17"), By: "x-mneme-session"}},
+		{"no fork's id", "", "X-Mneme-Session: b~017", `{}`, align.Identity{Session: ident.Hashed("b~017"), By: "x-mneme-session"}},
 		{"blank", "", "X-Mneme-Session:  ", `{"conversation":" ","metadata":{"session_id":""}}`, align.Identity{}},
 		{"another alphabet", "", "X-Session-Id: a b/ü", `{}`, align.Identity{Session: ident.Hashed("a b/ü"), By: "x-session-id"}},
 		{"too long", "", "X-Session-Id: " + strings.Repeat("a", 129), `{}`,

@@ -136,6 +136,53 @@ func Compare(line Line, request Side) *Aligned {
 	return m.out
 }
 
+// CompareFrom is Compare for a client whose own history begins at an index of the line, after messages that it has never
+// sent.
+func CompareFrom(line Line, request Side, begins int) *Aligned {
+	s, r := line.Hashes(), request.Hashes()
+	if begins <= 0 || begins >= len(s) || len(r) == 0 || r[0] == s[0] {
+		return Compare(line, request)
+	}
+	a := Compare(&rest{line, begins}, request)
+	if a == nil {
+		return Compare(line, request)
+	}
+	for _, list := range [][]Pair{a.Pairs, a.Changes} {
+		for i := range list {
+			list[i].Stored += begins
+		}
+	}
+	for i := range a.Missing {
+		a.Missing[i].From += begins
+		a.Missing[i].To += begins
+	}
+	a.Keep += begins
+	a.Missing = append([]Run{{0, begins}}, a.Missing...)
+	if a.Case == Extend {
+		a.Case = Tail
+	}
+	return a
+}
+
+// rest is a line without its first messages.
+type rest struct {
+	Line
+	from int
+}
+
+func (l *rest) Hashes() []Hash        { return l.Line.Hashes()[l.from:] }
+func (l *rest) Role(i int) Role       { return l.Line.Role(l.from + i) }
+func (l *rest) Size(i int) int        { return l.Line.Size(l.from + i) }
+func (l *rest) Content(i int) Content { return l.Line.Content(l.from + i) }
+func (l *rest) Turn(i int) uint32     { return l.Line.Turn(l.from + i) }
+func (l *rest) Living(i int) bool     { return l.Line.Living(l.from + i) }
+func (l *rest) Edits(i int) int       { return l.Line.Edits(l.from + i) }
+
+func (l *rest) Edge() Edge {
+	e := l.Line.Edge()
+	return Edge{max(0, e.From-l.from), max(0, e.To-l.from), e.Moves}
+}
+
 // anew returns the result for a request that begins its line again.
 func (m *aligner) anew() *Aligned { return &Aligned{Case: Diverge, Loss: 1} }
 

@@ -37,7 +37,7 @@ func builtIn() Settings {
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "depth-compress", Standard: true}, {Policy: "tool-pair-trim", Standard: true}},
 		ProxySettings: ProxySettings{Upstreams: []provider.Spec{}, ProxyMode: ModeAuto, ProxyOnError: "open",
-			ProxyOnDisconnect: "cancel", ProxyTools: []string{}, ProxySessionFields: []string{}}}
+			ProxyOnDisconnect: "cancel", ProxyHistory: HistoryAuto, ProxyTools: []string{}, ProxySessionFields: []string{}}}
 }
 
 // Defaults parses the settings that an operator sets for all projects, as texts by name. A string setting is written as

@@ -18,7 +18,8 @@ type ProxySettings struct {
 	ProxyOnError        string          `json:"proxy_on_error"`      // open or closed
 	ProxyOnDisconnect   string          `json:"proxy_on_disconnect"` // cancel or finish
 	ProxyRequireSession bool            `json:"proxy_require_session"`
-	ProxyTools          []string        `json:"proxy_tools"` // those of ProxyTools that model calls offer and Mneme executes
+	ProxyHistory        string          `json:"proxy_history"` // auto, resend or delta
+	ProxyTools          []string        `json:"proxy_tools"`   // those of ProxyTools that model calls offer and Mneme executes
 	// ProxySessionFields are members of a call's body that name its session, such as prompt_cache_key.
 	ProxySessionFields []string `json:"proxy_session_fields"`
 }
@@ -36,6 +37,16 @@ const (
 // Modes are the values of proxy_mode.
 var Modes = []string{ModeAuto, ModeOff, ModeObserve, ModeRecall, ModeAssemble}
 
+// What clients send of their history: all of it, only what is new, or whichever a request looks like.
+const (
+	HistoryAuto   = "auto"
+	HistoryResend = "resend"
+	HistoryDelta  = "delta"
+)
+
+// Histories are the values of proxy_history.
+var Histories = []string{HistoryAuto, HistoryResend, HistoryDelta}
+
 // ProxyTools are the tools that proxy_tools may name.
 var ProxyTools = []string{"memory_recall", "memory_store", "memory_forget"}
 
@@ -46,6 +57,7 @@ func (s *ProxySettings) check() error {
 	}{
 		{"proxy_mode", s.ProxyMode, Modes}, {"proxy_on_error", s.ProxyOnError, []string{"open", "closed"}},
 		{"proxy_on_disconnect", s.ProxyOnDisconnect, []string{"cancel", "finish"}},
+		{"proxy_history", s.ProxyHistory, Histories},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			return fault.InvalidField(choice.name, "invalid_value", "must be one of %q", choice.of)
