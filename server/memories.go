@@ -163,6 +163,9 @@ func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.L
 	return s.engine.Memories.History(ctx, c.caller, c.path("project"), id, c.page)
 }
 
+// recall finds memories and messages. No session asks, so conversation memories are found only if the query names their
+// category or session.
 func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Result, error) {
+	c.body.Reader = new(string)
 	return s.engine.Recall.Recall(ctx, c.caller, c.path("project"), c.body)
 }

@@ -64,6 +64,21 @@ func SplitFullName(name string) (namespace []string, id string) {
 	return namespace, id
 }
 
+// PathOf returns the path of the namespace in a full name.
+func PathOf(name string) string {
+	path, _, ok := strings.Cut(name, "!")
+	if !ok {
+		return ""
+	}
+	return path
+}
+
+// PathWithin reports whether the namespace with a path is the one with the other path, or below it.
+func PathWithin(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
 // ValidFullName reports whether something may be stored under this full name.
 func ValidFullName(name string) bool {
 	path, id, ok := strings.Cut(name, "!")

@@ -144,6 +144,14 @@ func (f *Filter) NeedsRecord() bool { return f.metadata != nil || f.value != nil
 // Within reports whether the memory with that full name is in the filter's namespace.
 func (f *Filter) Within(id string) bool { return ident.InNamespace(id, f.path) }
 
+// Under returns the paths of the namespaces whose memories match, each with those below it; nil for all.
+func (f *Filter) Under() []string {
+	if f.path == "" {
+		return nil
+	}
+	return []string{f.path}
+}
+
 // none reports whether the filter has no conditions.
 func (f *Filter) none() bool {
 	return f.empty() && !f.NeedsRecord() && f.From == nil && f.To == nil

@@ -200,7 +200,7 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 		return
 	}
 	m.indexed = true
-	at, ok := index.ReadPassages(it.Value)
+	at, ok := x.ReadPassages(id, it.Value)
 	if !ok || at.Count == 0 {
 		s.Malformed("what says where the passages of the memory %q are does not parse, or names none", name.key)
 		x.Lost = true

@@ -1,6 +1,8 @@
 package records
 
 import (
+	"encoding/binary"
+
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -85,8 +87,8 @@ var (
 	SessionRecords = group[ident.Incarnation]{"m\x00", inc("session")}
 )
 
-// Memories and recall indexes. A space is m for memories or t for the transcript. A document's place is a stream and a
-// position in it. The key of a memory is its full name, with its namespace.
+// Memories and recall indexes. A space is m for memories or t for the transcript. A document's place is the
+// number of its namespace, a stream and a position in it. The key of a memory is its full name, with its namespace.
 var (
 	Memory = rewritten(key2("memory", "e\x00r", inc("project"), fullName("key"),
 		"memory: what it says of itself, and its content"))
@@ -94,31 +96,35 @@ var (
 		"what a memory was before"))
 	MemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastFullName("key"),
 		"memories by their time, since 1970: what filters ask of them")
-	RecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), u64("stream"), u64("pos"),
+	RecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), stream, u64("pos"),
 		"document whose postings are in blocks")
-	RecallFresh = key5("recall_fresh", "v\x00", inc("project"), recallSpace("f"), u32("epoch"), u64("stream"),
+	RecallFresh = key5("recall_fresh", "v\x00", inc("project"), recallSpace("f"), u32("epoch"), stream,
 		u64("pos"), "document whose postings are not in blocks yet")
 	RecallEpoch = key2("recall_epoch", "v\x00", inc("project"), recallSpace("w"),
 		"epoch that documents are written in until their postings are in blocks")
-	RecallDead = key5("recall_dead", "v\x00", inc("project"), recallSpace("x"), u32("epoch"), u64("stream"),
+	RecallDead = key5("recall_dead", "v\x00", inc("project"), recallSpace("x"), u32("epoch"), stream,
 		u64("pos"), "the document is gone, but its postings are not: how many words it has")
-	RecallBlock = key5("recall_block", "v\x00", inc("project"), recallSpace("t"), term("term"), u64("stream"),
+	RecallBlock = key5("recall_block", "v\x00", inc("project"), recallSpace("t"), term("term"), stream,
 		u64("pos"), "block of a term's postings, by the place of its first")
 	RecallMemory = key2("recall_memory", "v\x00", inc("project").then("mk"), lastFullName("key"),
 		"where a memory's passages are")
-	RecallStream = key3("recall_stream", "v\x00", inc("project"), recallSpace("n"), u64("stream"),
+	RecallStream = key3("recall_stream", "v\x00", inc("project"), recallSpace("n"), stream,
 		"next position of a stream, and what of a session is indexed")
 	RecallLanguage = key3("recall_language", "v\x00", inc("project"), recallSpace("l"), anything("language"),
 		"the words of some document were stemmed in that language")
+	RecallNamespaceLanguage = key4("recall_namespace_language", "v\x00", inc("project"), recallSpace("r"),
+		u64("namespace"), anything("language"), "the same of some document in the namespace with that number")
+	RecallNamespace = key3("recall_namespace", "v\x00", inc("project"), recallSpace("p"), anything("path"),
+		"how many documents of the namespace are in blocks, and their length")
 	RecallCorpus = key2("recall_corpus", "v\x00", inc("project"), recallSpace("s"),
 		"how many documents are in blocks, and their length")
-	RecallUnembedded = key4("recall_unembedded", "v\x00", inc("project"), recallSpace("u"), u64("stream"), u64("pos"),
+	RecallUnembedded = key4("recall_unembedded", "v\x00", inc("project"), recallSpace("u"), stream, u64("pos"),
 		"a document in blocks that waits for its vector")
 	RecallModel = key2("recall_model", "v\x00", inc("project"), recallSpace("v"),
 		"model that vectors are made by, their dimensions, and where documents are still to be told to wait for theirs")
-	RecallBits = key4("recall_bits", "v\x00", inc("project"), recallSpace("y"), u64("stream"), u64("pos"),
+	RecallBits = key4("recall_bits", "v\x00", inc("project"), recallSpace("y"), stream, u64("pos"),
 		"signs of the dimensions of a document's vector, behind the tag of its model")
-	RecallVector = key4("recall_vector", "v\x00", inc("project"), recallSpace("z"), u64("stream"), u64("pos"),
+	RecallVector = key4("recall_vector", "v\x00", inc("project"), recallSpace("z"), stream, u64("pos"),
 		"a document's vector as one byte for each dimension, behind the tag of its model")
 
 	// RecallRecords are the recall indexes of a project.
@@ -130,6 +136,15 @@ const (
 	RecallMemories   = 'm'
 	RecallTranscript = 't'
 )
+
+// Stream is a stream of a recall index in the namespace with a number.
+type Stream struct{ Namespace, Number uint64 }
+
+var stream = fixed("namespace:8 stream:8", 16,
+	func(key []byte, s Stream) []byte {
+		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(key, s.Namespace), s.Number)
+	},
+	func(b []byte) Stream { return Stream{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])} })
 
 // recallSpace is a space of a recall index and a kind of its records.
 func recallSpace(kind string) part[byte] { return oneOf("space", "mt").then(kind) }

@@ -24,6 +24,8 @@ func value(of reflect.Type, r *rand.Rand) any {
 		return TimeOf(r.Int64N(1 << 44))
 	case byte:
 		return "mt"[r.IntN(2)]
+	case Stream:
+		return Stream{r.Uint64(), r.Uint64()}
 	}
 	v := reflect.New(of).Elem()
 	switch of.Kind() {
@@ -137,9 +139,10 @@ func TestKeyOrder(t *testing.T) {
 			Session.Key(p, "b")},
 		"decisions: by day, session and moment": {Decision.Key(p, 1, ident.Incarnation{9}, [14]byte{9}),
 			Decision.Key(p, 2, ident.Incarnation{1}, [14]byte{8}), Decision.Key(p, 2, ident.Incarnation{1}, [14]byte{9})},
-		"fresh documents: by epoch": {RecallFresh.Key(p, 'm', 1, 9, 9), RecallFresh.Key(p, 'm', 2, 0, 1)},
-		"dead documents: by epoch":  {RecallDead.Key(p, 'm', 1, 9, 9), RecallDead.Key(p, 'm', 2, 0, 1)},
-		"blocks: by term and place": {RecallBlock.Key(p, 'm', "a", 9, 9), RecallBlock.Key(p, 'm', "b", 0, 1)},
+		"fresh documents: by epoch": {RecallFresh.Key(p, 'm', 1, Stream{0, 9}, 9), RecallFresh.Key(p, 'm', 2, Stream{}, 1)},
+		"dead documents: by epoch":  {RecallDead.Key(p, 'm', 1, Stream{0, 9}, 9), RecallDead.Key(p, 'm', 2, Stream{}, 1)},
+		"blocks: by namespace":      {RecallBlock.Key(p, 'm', "a", Stream{1, 9}, 9), RecallBlock.Key(p, 'm', "a", Stream{2, 0}, 1)},
+		"blocks: by term and place": {RecallBlock.Key(p, 'm', "a", Stream{0, 9}, 9), RecallBlock.Key(p, 'm', "b", Stream{}, 1)},
 		"entries by time":           {EntryTime.Key(s, early, 9), EntryTime.Key(s, late, 1)},
 	} {
 		if !slices.IsSortedFunc(keys, bytes.Compare) {

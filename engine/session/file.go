@@ -157,7 +157,7 @@ func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 	var order transcript.History
 	size := int64(0)
 	for i := range f.Turns {
-		t, left, err := f.Turns[i].parse(parser)
+		t, left, err := f.Turns[i].parse(parser, f.Created)
 		if err == nil {
 			err = order.Take(f.Turns[i].place(), t)
 		}
@@ -182,8 +182,9 @@ func (ft *FileTurn) place() transcript.Place {
 	return transcript.Place{Turn: ft.Turn, Continues: ft.Continues, Superseded: ft.Superseded}
 }
 
-// parse reads a turn's messages. A message without a time has the time of its turn, or else 1970-01-01.
-func (ft *FileTurn) parse(parser transcript.Parser) (*transcript.Turn, []chat.Skipped, error) {
+// parse reads a turn's messages. A message without a time has the time of its turn, or else created, which is that of
+// the session. If that is zero, it gets the time at which it is stored.
+func (ft *FileTurn) parse(parser transcript.Parser, created time.Time) (*transcript.Turn, []chat.Skipped, error) {
 	if len(ft.Messages) == 0 && ft.Superseded && !ft.Continues {
 		return new(transcript.Turn), nil, nil
 	}
@@ -194,9 +195,12 @@ func (ft *FileTurn) parse(parser transcript.Parser) (*transcript.Turn, []chat.Sk
 	var skipped []chat.Skipped
 	for i := range ft.Messages {
 		fm := &ft.Messages[i]
-		at := ft.CreatedAt
-		if !fm.CreatedAt.IsZero() {
-			at = fm.CreatedAt
+		at := fm.CreatedAt
+		if at.IsZero() {
+			at = ft.CreatedAt
+		}
+		if at.IsZero() {
+			at = created
 		}
 		left, err := t.Post(parser, &transcript.Posted{Format: fm.Format, JSON: fm.Message, Agent: fm.Agent,
 			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, At: at, Turn: ft.Turn, Index: i})

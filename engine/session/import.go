@@ -77,13 +77,15 @@ type staged struct {
 	head    *Head
 	order   transcript.History
 	project ident.Incarnation
+	dated   bool // the file says when the session was created
+	active  bool // LastActivity is that of a message
 }
 
 // stage starts an invisible session.
 func (svc *Service) stage(ctx context.Context, c ident.Caller, p *project.Record, spec *Spec, created time.Time) (
 	*staged, error) {
 	in := &staged{svc: svc, head: spec.head(svc.db.NewIncarnation(), svc.db.Now()), project: p.Incarnation}
-	if !created.IsZero() {
+	if in.dated = !created.IsZero(); in.dated {
 		in.head.Created = created.UTC()
 	}
 	in.order.Open.Incarnation = in.head.Incarnation
@@ -122,8 +124,27 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 			h.Tokens, h.Asked = tokens, asked
 		}
 		turn.Names(&h.Names)
+		if !ft.Superseded {
+			in.date(headers)
+		}
 		return nil
 	})
+}
+
+// date makes the time of the newest message the session's last activity. If the file does not say when the session was
+// created, that is the time of the oldest one.
+func (in *staged) date(headers []transcript.Header) {
+	h := in.head
+	for i := range headers {
+		at := records.TimeOf(headers[i].Created)
+		if !in.active || at.After(h.LastActivity) {
+			h.LastActivity = at
+		}
+		in.active = true
+		if !in.dated && at.Before(h.Created) {
+			h.Created = at
+		}
+	}
 }
 
 // putHead collects the writes that make the session visible.

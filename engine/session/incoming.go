@@ -94,7 +94,7 @@ func (p *Part) turn(line *transfer.ImportLine) (*FileTurn, *transcript.Turn, err
 	if err != nil {
 		return nil, nil, err
 	}
-	turn, _, err := file.parse(transcript.ParseMessages)
+	turn, _, err := file.parse(transcript.ParseMessages, p.at.begin.Created)
 	if err == nil {
 		p.at.size += turn.Bytes()
 	}

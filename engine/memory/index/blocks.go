@@ -121,11 +121,15 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 		known := false
 		if _, changed := ends[term]; changed { // The rest belongs before what an earlier round handled.
 			earlier = append(earlier, i)
-		} else if found[i], known = f.tails.Find(term, last(i).Stream); !known {
+		} else if found[i], known = f.tails.Find(term, streamOf(last(i))); !known {
 			unknown = append(unknown, i)
 		}
 	}
-	err = read(unknown, func(i int) rank.Place { return rank.Place{Stream: last(i).Stream, Pos: math.MaxUint64} })
+	err = read(unknown, func(i int) rank.Place {
+		end := last(i)
+		end.Pos = math.MaxUint64
+		return end
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +137,7 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 		if _, changed := ends[term]; changed {
 			continue
 		}
-		ends[term] = Tail{Stream: last(i).Stream, Item: found[i]}
+		ends[term] = Tail{Stream: streamOf(last(i)), Item: found[i]}
 		if found[i].Key != nil && placeOf(found[i].Key).Compare(last(i)) > 0 {
 			earlier = append(earlier, i)
 		}

@@ -29,8 +29,8 @@ func (ps Passages) append(dst []byte) []byte {
 	return dst
 }
 
-// ReadPassages decodes the record of a memory's passages.
-func ReadPassages(b []byte) (ps Passages, ok bool) {
+// ReadPassages decodes the record of the passages of the memory with that full name.
+func (s Space) ReadPassages(id string, b []byte) (ps Passages, ok bool) {
 	if len(b) == 0 || b[0] != passagesVersion {
 		return ps, false
 	}
@@ -43,13 +43,16 @@ func ReadPassages(b []byte) (ps Passages, ok bool) {
 		}
 		numbers[i], b = n, b[size:]
 	}
-	ps = Passages{rank.Place{Stream: numbers[0], Pos: numbers[1]}, uint32(numbers[2]), numbers[3]}
+	first := rank.Place{Namespace: s.Number(ident.PathOf(id)), Stream: numbers[0], Pos: numbers[1]}
+	ps = Passages{first, uint32(numbers[2]), numbers[3]}
 	return ps, len(b) == 0 && numbers[2] <= math.MaxUint32
 }
 
 // Place returns the place of passage i, counted from 0.
 func (ps Passages) Place(i uint64) rank.Place {
-	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
+	at := ps.First
+	at.Pos += i
+	return at
 }
 
 // Analysed is a text prepared for indexing without the store: one document per passage, without its place.
@@ -82,9 +85,10 @@ func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs 
 	keys := [][]byte{s.epochKey()}
 	for _, d := range docs {
 		first := &d.Passages[0] // There is always one, however short the text is.
-		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Languages...)...)
+		at := s.streamOf(first)
+		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(at.Namespace, d.Languages...)...)
 		if first.Session != "" {
-			keys = append(keys, s.StreamKey(rank.StreamOf(first.Session)))
+			keys = append(keys, s.StreamKey(at))
 		}
 	}
 	if _, err := t.Look(keys...); err != nil { // all that follows needs, in one round trip
@@ -106,6 +110,11 @@ func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs 
 	return err
 }
 
+// streamOf returns the namespace and stream of a memory's document, as a place without a position.
+func (s Space) streamOf(d *rank.Document) rank.Place {
+	return rank.Place{Namespace: s.Number(ident.PathOf(d.ID)), Stream: rank.StreamOf(d.Session)}
+}
+
 // run is where a batch puts documents one after another, all changed in the same millisecond.
 type run struct {
 	start uint64 // the first place of the millisecond
@@ -119,7 +128,7 @@ func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) erro
 	if err != nil {
 		return err
 	}
-	ps := Passages{First: rank.Place{Stream: rank.StreamOf(d.Passages[0].Session)}, Count: uint64(len(d.Passages))}
+	ps := Passages{First: s.streamOf(&d.Passages[0]), Count: uint64(len(d.Passages))}
 	if ps.First.Pos, err = s.nextPosition(t, &ps, r); err != nil {
 		return err
 	}
@@ -198,7 +207,8 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error)
 		if err != nil {
 			return 0, err
 		}
-		at := Passages{First: rank.Place{Pos: r.next}, Count: ps.Count}
+		at := Passages{First: ps.First, Count: ps.Count}
+		at.First.Pos = r.next
 		for tried := t.Tried; at.First.Pos == 0 || s.taken(t, epoch, &at); tried++ {
 			bits := min(laterDraw+2*(tried-1), lastDraw)
 			if r.long {
@@ -213,7 +223,7 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error)
 		r.next = at.First.Pos + at.Count
 		return at.First.Pos, nil
 	}
-	key := s.StreamKey(ps.First.Stream)
+	key := s.StreamKey(ps.First)
 	got, err := t.Look(key)
 	if err != nil {
 		return 0, err
@@ -248,12 +258,12 @@ func (s Space) expectFree(t *records.Tx, ps *Passages) {
 	}
 }
 
-// AddDocuments adds fresh documents and returns the epoch they are in. languages are those that some of them were
-// stemmed in.
+// AddDocuments adds fresh documents of one namespace, and returns the epoch they are in. languages are those that some
+// of them were stemmed in.
 func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, languages ...string) (
 	epoch uint32, err error,
 ) {
-	notes := s.noteKeys(languages...)
+	notes := s.noteKeys(docs[0].Place.Namespace, languages...)
 	got, err := t.Look(append(notes, s.epochKey())...)
 	if err != nil {
 		return 0, err
@@ -276,14 +286,17 @@ func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, l
 	return epoch, nil
 }
 
-// noteKeys returns the keys of the space's job, and of the notes that some document was stemmed in a language. The job
-// stays as long as the project, because nobody could delete it and know that no document is being added at the same
+// noteKeys returns the keys of the space's job, and of the notes that some document of a namespace was stemmed in a
+// language. The job stays as long as the project, because nobody could delete it and know that no document is being added at the same
 // time.
-func (s Space) noteKeys(languages ...string) [][]byte {
+func (s Space) noteKeys(namespace uint64, languages ...string) [][]byte {
 	keys := [][]byte{s.jobKey()}
 	for _, latin := range languages {
 		if latin != "" {
 			keys = append(keys, records.RecallLanguage.Key(s.Project, s.Kind, latin))
+			if namespace != 0 {
+				keys = append(keys, records.RecallNamespaceLanguage.Key(s.Project, s.Kind, namespace, latin))
+			}
 		}
 	}
 	return keys
@@ -296,7 +309,7 @@ func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 	if err != nil || !there(got[0]) {
 		return err
 	}
-	ps, ok := ReadPassages(got[0].Value)
+	ps, ok := s.ReadPassages(id, got[0].Value)
 	if got[0].Damaged || !ok {
 		return ErrBroken
 	}

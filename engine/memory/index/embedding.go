@@ -25,15 +25,15 @@ type Embedding struct {
 
 // vectorKeys returns the keys of the records of a document's vector.
 func (s Space) vectorKeys(at rank.Place) (bits, bytes []byte) {
-	return records.RecallBits.Key(s.Project, s.Kind, at.Stream, at.Pos),
-		records.RecallVector.Key(s.Project, s.Kind, at.Stream, at.Pos)
+	return records.RecallBits.Key(s.Project, s.Kind, streamOf(at), at.Pos),
+		records.RecallVector.Key(s.Project, s.Kind, streamOf(at), at.Pos)
 }
 
 func (s Space) modelKey() []byte { return records.RecallModel.Key(s.Project, s.Kind) }
 
 // unembeddedKey returns the key of the mark of a document that waits for its vector.
 func (s Space) unembeddedKey(at rank.Place) []byte {
-	return records.RecallUnembedded.Key(s.Project, s.Kind, at.Stream, at.Pos)
+	return records.RecallUnembedded.Key(s.Project, s.Kind, streamOf(at), at.Pos)
 }
 
 // Modelled says which model makes a space's vectors. While a space has such a record, every document that is put into
@@ -49,7 +49,9 @@ type Modelled struct {
 func (m *Modelled) encode() []byte {
 	out := binary.BigEndian.AppendUint32(m.Model[:], m.Length)
 	if m.Rest != nil {
-		out = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(out, m.Rest.Stream), m.Rest.Pos)
+		for _, n := range []uint64{m.Rest.Namespace, m.Rest.Stream, m.Rest.Pos} {
+			out = binary.BigEndian.AppendUint64(out, n)
+		}
 	}
 	return out
 }
@@ -61,7 +63,7 @@ func readModelled(it store.Item) (*Modelled, error) {
 	}
 	m := &Modelled{item: it}
 	rest := len(m.Model) + 4
-	if len(it.Value) != rest && len(it.Value) != rest+16 {
+	if len(it.Value) != rest && len(it.Value) != rest+placeSize {
 		return nil, ErrBroken
 	}
 	m.Model, m.Length = rank.Model(it.Value), binary.BigEndian.Uint32(it.Value[len(m.Model):])

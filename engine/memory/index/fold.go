@@ -148,6 +148,7 @@ func (f *folding) fold(limit int) error {
 	corpus := f.corpus
 	corpus.Oldest = f.epoch // unless documents of an earlier one are left
 	added := map[string][]rank.Posting{}
+	counts := namespaceCounts{}
 	size := 0
 	for _, it := range r.Ranges[0] {
 		d := readDocument(it, true)
@@ -166,6 +167,7 @@ func (f *folding) fold(limit int) error {
 		}
 		corpus.Documents++
 		corpus.Terms += uint64(d.Len)
+		counts.add(d, 1)
 		b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 		b.Delete = append(b.Delete, it.Key)
 		b.Put = append(b.Put, store.Pair{Key: f.documentKey(d.Place), Value: it.Value})
@@ -173,6 +175,9 @@ func (f *folding) fold(limit int) error {
 	documents := len(b.Put)
 	kept, err := f.keep(&b, corpus, documents)
 	if err != nil {
+		return err
+	}
+	if err := f.count(&b, counts); err != nil {
 		return err
 	}
 	blocks, ends, err := f.addPostings(added)
@@ -225,6 +230,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	corpus := f.corpus
 	corpus.Oldest = oldest
 	var gone []*rank.Document
+	counts := namespaceCounts{}
 	blocks := 0
 	for i := 0; i < len(r.Keys); i += 4 {
 		mark, it := r.Keys[i], r.Keys[i+1]
@@ -244,6 +250,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 			}
 			corpus.Documents--
 			corpus.Terms -= uint64(d.Len)
+			counts.add(d, -1)
 			gone = append(gone, d)
 			b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			b.Delete = append(b.Delete, it.Key)
@@ -260,6 +267,9 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 		b.Delete = append(b.Delete, mark.Key)
 	}
 	if _, err := f.keep(&b, corpus, len(gone)); err != nil {
+		return err
+	}
+	if err := f.count(&b, counts); err != nil {
 		return err
 	}
 	if err := f.removePostings(&b, gone); err != nil {

@@ -24,7 +24,10 @@ type Query struct {
 	Viewer string    // The viewer sees documents of this group and those without a group. If empty, it sees all.
 	Limit  int       // the maximum number of hits
 	Near   *Near     // a vector whose neighbours are found too and that counts in scores; nil means only words count
-	Under  string    // the path of a namespace: only memories in it or below are hits
+	Under  []string  // paths of namespaces: the query knows nothing but what is in them and below; nil means all
+
+	// StreamIn, if not nil, is the number of the namespace that Filter.Stream is in.
+	StreamIn *uint64
 
 	// Unindexed, if not nil, returns documents to search that are not in the index, and the languages that they were
 	// stemmed in. It gets the values of Keys in the state of the store that is searched.
@@ -44,19 +47,22 @@ type search struct {
 	tenant string
 	now    time.Time
 
-	job      store.Item          // of the space
-	damaged  bool                // part of the index is damaged, and the results leave it out
-	visible  map[rank.Place]bool // whether the viewer may see the document at a place; for places whose group may be the viewer's
-	fresh    []*rank.Document    // not in blocks, sorted by place
-	dead     map[rank.Place]bool
-	buffer   *rank.Buffer // for the postings of the ranking
-	ranking  *rank.Ranking
-	only     map[rank.Place]bool // where hits may be; nil means anywhere
-	phrases  []string            // that hits must contain
-	unwanted []rank.Word         // that no hit may contain
-	barred   []string            // phrases that no hit may contain
-	loose    bool                // phrases are not required
-	capped   bool                // hits may be missing, because most of what was read was left out or duplicated
+	job        store.Item          // of the space
+	damaged    bool                // part of the index is damaged, and the results leave it out
+	visible    map[rank.Place]bool // whether the viewer may see the document at a place; for places whose group may be the viewer's
+	fresh      []*rank.Document    // not in blocks, sorted by place
+	dead       map[rank.Place]bool
+	buffer     *rank.Buffer // for the postings of the ranking
+	ranking    *rank.Ranking
+	numbers    []uint64        // of the namespaces that the query may see, sorted; nil means all
+	within     map[uint64]bool // the same as a set
+	stored     uint64          // how many of their documents are in blocks
+	vocabulary []string        // sorted terms of these, once they are read
+	phrases    []string        // that hits must contain
+	unwanted   []rank.Word     // that no hit may contain
+	barred     []string        // phrases that no hit may contain
+	loose      bool            // phrases are not required
+	capped     bool            // hits may be missing, because most of what was read was left out or duplicated
 }
 
 // Search returns the best hits of a query, up to its limit, best first. The result is incomplete while the index is
@@ -65,6 +71,9 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{},
 		buffer: rank.NewBuffer()}
 	defer s.buffer.Release() // Hits do not refer to postings.
+	if err := s.findNamespaces(); err != nil {
+		return nil, false, err
+	}
 	languages, err := s.languages()
 	if err != nil {
 		return nil, false, err
@@ -101,20 +110,6 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	return hits, s.damaged || s.capped || state != ready, nil
 }
 
-// languages returns the languages that some document of the space was stemmed in.
-func (s *search) languages() (out []string, err error) {
-	rng := records.RecallLanguage.Under2(s.Project, s.Kind)
-	prefix := len(rng.From)
-	rng.KeysOnly = true
-	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, string(it.Key[prefix:]))
-	}
-	return out, nil
-}
-
 // rank scores all documents in one state of the store, with the words of the query stemmed in these languages. It
 // returns the languages, including those of the documents that are not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
@@ -147,19 +142,17 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
 	for _, w := range words {
 		for _, term := range s.terms(w) {
-			q.Ranges = append(q.Ranges, s.blocks(term))
+			q.Ranges = append(q.Ranges, s.termBlocks(term)...)
 		}
 	}
 	wanted := len(q.Ranges)
 	for _, w := range asked.Without {
 		for _, term := range w.Terms {
-			q.Ranges = append(q.Ranges, s.blocks(term))
+			q.Ranges = append(q.Ranges, s.termBlocks(term)...)
 		}
 	}
 	named := len(q.Ranges)
-	if s.Under != "" {
-		q.Ranges = append(q.Ranges, s.names()...)
-	}
+	q.Ranges = append(q.Ranges, s.namespaceRanges()...)
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
 	if err != nil {
 		return nil, err
@@ -178,8 +171,19 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 			s.Near.Length = made.Length
 		}
 	}
+	if s.Under != nil {
+		seen, grown := s.readNamespaces(r.Ranges[named:])
+		if grown { // The blocks of what is new were not read.
+			return s.rank(languages, oldest)
+		}
+		in.Documents, in.Terms = seen.Documents, seen.Terms
+		s.stored, s.vocabulary = seen.Documents, nil
+	}
 	for _, it := range r.Ranges[1] {
 		at := placeOf(it.Key)
+		if !s.inside(at) {
+			continue
+		}
 		words, ok := wordsOf(it)
 		if !ok || in.Documents == 0 || in.Terms < uint64(words) {
 			s.damaged = true
@@ -198,14 +202,10 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 		ask.Corpus.Documents++
 		ask.Corpus.Terms += uint64(d.Len)
 	}
-	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:named]); err != nil {
+	if ask.Without, err = s.without(asked.Without, s.byTerm(r.Ranges[wanted:named])); err != nil {
 		return nil, err
 	}
-	if s.Under != "" {
-		s.only = s.placesOf(r.Ranges[named:])
-		ask.Only = s.only
-	}
-	found, err := s.rarest(words, r.Ranges[2:wanted])
+	found, err := s.rarest(words, s.byTerm(r.Ranges[2:wanted]))
 	if err != nil {
 		return nil, err
 	}
@@ -219,47 +219,15 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	return languages, err
 }
 
-// maxNamed limits the memories of a namespace that are looked up by name. If there are more, the hits are determined by
-// reading the best matches.
-const maxNamed = 10_000
-
-// names returns ranges that cover the places of the memories in the namespace or below it.
-func (s *search) names() (out []store.Range) {
-	for _, behind := range []string{"!", "/"} {
-		rng := records.PrefixRange(records.RecallMemory.Key(s.Project, s.Under+behind))
-		rng.Limit = maxNamed + 1
-		out = append(out, rng)
-	}
-	return out
-}
-
-// placesOf returns the places of the memories that were found by name, or nil if there are too many.
-func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
-	items := slices.Concat(named...)
-	if len(items) > maxNamed {
-		return nil
-	}
-	out := map[rank.Place]bool{}
-	for _, it := range items {
-		ps, ok := ReadPassages(it.Value)
-		s.damaged = s.damaged || !ok
-		if !ok {
-			continue
-		}
-		for i := range ps.Count {
-			out[ps.Place(i)] = true
-		}
-	}
-	return out
-}
-
 // readFresh adds the documents that wait for their block, and those that are not indexed.
 func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]string, error) {
 	for _, it := range waiting {
-		if d := readDocument(it, true); d != nil {
-			s.fresh = append(s.fresh, d)
-		} else {
+		d := readDocument(it, true)
+		switch {
+		case d == nil:
 			s.damaged = true
+		case s.insidePath(d.Path):
+			s.fresh = append(s.fresh, d)
 		}
 	}
 	if s.Unindexed != nil {

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -34,25 +35,46 @@ func (s Space) jobKey() []byte    { return records.FoldJob.Key(s.Project, s.Kind
 func (s Space) corpusKey() []byte { return records.RecallCorpus.Key(s.Project, s.Kind) }
 func (s Space) epochKey() []byte  { return records.RecallEpoch.Key(s.Project, s.Kind) }
 
-// StreamKey returns the key of the record that says where a stream continues.
-func (s Space) StreamKey(stream uint64) []byte {
+// Number returns the number that stands for the namespace with a path in places of the project's documents: 0 for the
+// namespace without parts. It is a hash that only the project's own incarnation determines, so nobody can choose paths
+// that have the same number.
+func (s Space) Number(path string) uint64 {
+	if path == "" {
+		return 0
+	}
+	sum := sha256.Sum256(append(s.Project[:], path...))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
+}
+
+// StreamKey returns the key of the record that says where a stream continues. A session's messages are all in one
+// namespace, which that record names, so its key has the number 0.
+func (s Space) StreamKey(at rank.Place) []byte {
+	stream := streamOf(at)
+	if s.Kind == records.RecallTranscript {
+		stream.Namespace = 0
+	}
 	return records.RecallStream.Key(s.Project, s.Kind, stream)
 }
 
+// streamOf returns the stream of a place.
+func streamOf(at rank.Place) records.Stream {
+	return records.Stream{Namespace: at.Namespace, Number: at.Stream}
+}
+
 func (s Space) documentKey(at rank.Place) []byte {
-	return records.RecallDocument.Key(s.Project, s.Kind, at.Stream, at.Pos)
+	return records.RecallDocument.Key(s.Project, s.Kind, streamOf(at), at.Pos)
 }
 
 func (s Space) freshKey(epoch uint32, at rank.Place) []byte {
-	return records.RecallFresh.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
+	return records.RecallFresh.Key(s.Project, s.Kind, epoch, streamOf(at), at.Pos)
 }
 
 func (s Space) deadKey(epoch uint32, at rank.Place) []byte {
-	return records.RecallDead.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
+	return records.RecallDead.Key(s.Project, s.Kind, epoch, streamOf(at), at.Pos)
 }
 
 func (s Space) blockKey(term string, at rank.Place) []byte {
-	return records.RecallBlock.Key(s.Project, s.Kind, term, at.Stream, at.Pos)
+	return records.RecallBlock.Key(s.Project, s.Kind, term, streamOf(at), at.Pos)
 }
 
 // blocks returns the range of all blocks of a term.
@@ -80,7 +102,7 @@ func (s Space) dead(oldest uint32) store.Range {
 }
 
 // epochOf returns the epoch in the key of a fresh document, or of the mark of a dead one.
-func epochOf(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-20:]) }
+func epochOf(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-28:]) }
 
 // deadMark returns the value of the mark of a dead document with that many words.
 func deadMark(words uint32) []byte { return binary.BigEndian.AppendUint32(nil, words) }
@@ -93,10 +115,14 @@ func wordsOf(mark store.Item) (words uint32, ok bool) {
 	return binary.BigEndian.Uint32(mark.Value), true
 }
 
+// placeSize is the number of bytes of a place in a key.
+const placeSize = 24
+
 // placeOf returns the place at the end of a key.
 func placeOf(key []byte) rank.Place {
-	end := key[len(key)-16:]
-	return rank.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
+	end := key[len(key)-placeSize:]
+	return rank.Place{Namespace: binary.BigEndian.Uint64(end), Stream: binary.BigEndian.Uint64(end[8:]),
+		Pos: binary.BigEndian.Uint64(end[16:])}
 }
 
 // there reports whether a key has a record, readable or not.
@@ -133,7 +159,7 @@ func decodeCorpus(it store.Item) (c corpusRecord, err error) {
 }
 
 // analyserVersion is the version of the rules by which texts become terms. An index made by other rules is rebuilt.
-const analyserVersion = 1
+const analyserVersion = 2
 
 // readCorpus reads the corpus of a space, and returns it with its record.
 func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it store.Item, c corpusRecord, err error) {

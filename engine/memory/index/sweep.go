@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -17,7 +18,12 @@ const sessionChunk = 256
 func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project, session ident.Incarnation) (
 	more bool, err error,
 ) {
-	s, stream := Transcripts(project), session.Stream()
+	s := Transcripts(project)
+	at, err := svc.transcriptAt(ctx, tenant, s, session)
+	if err != nil {
+		return false, err
+	}
+	stream := streamOf(at)
 	if more, err := svc.sweepFresh(ctx, tenant, s, stream); more || err != nil {
 		return more, err
 	}
@@ -52,15 +58,37 @@ func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project,
 	// Stop if nothing is left, or if the index is being dropped as a whole.
 	end := changed && len(places) == 0 || !changed && t.Writes() == 0
 	if end {
-		t.Delete(s.StreamKey(stream))
+		t.Delete(s.StreamKey(at))
 		t.Delete(records.UnindexedJob.Key(project, session))
 	}
 	err = svc.db.Commit(ctx, tenant, t.Batch)
 	return !end || err != nil, records.LostRace(err)
 }
 
+// transcriptAt returns the stream of a session's messages, as a place without a position. If the record that names its
+// namespace is damaged, the space is rebuilt without the session.
+func (svc *Service) transcriptAt(ctx context.Context, tenant string, s Space, session ident.Incarnation) (
+	rank.Place, error) {
+	at := rank.Place{Stream: session.Stream()}
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{s.StreamKey(at), s.jobKey()}})
+	if err != nil || !there(r.Keys[0]) {
+		return at, err
+	}
+	var state struct {
+		Namespace uint64 `json:"namespace"`
+	}
+	if r.Keys[0].Damaged || json.Unmarshal(r.Keys[0].Value, &state) != nil {
+		if stateOf(r.Keys[1]) != dropped {
+			err = records.LostRace(svc.rebuild(ctx, tenant, r.Keys[1]))
+		}
+		return at, err
+	}
+	at.Namespace = state.Namespace
+	return at, nil
+}
+
 // sweepFresh removes a chunk of a deleted session's fresh documents. No more are added to them.
-func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stream uint64) (more bool, err error) {
+func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stream records.Stream) (more bool, err error) {
 	_, corpus, err := svc.readCorpus(ctx, tenant, s)
 	if err != nil && !errors.Is(err, ErrBroken) {
 		return false, err
@@ -73,7 +101,7 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stre
 	}
 	var b store.Batch
 	for _, it := range r.Ranges[0] {
-		if placeOf(it.Key).Stream == stream && len(b.Delete) < records.SweepChunk {
+		if streamOf(placeOf(it.Key)) == stream && len(b.Delete) < records.SweepChunk {
 			b.Delete = append(b.Delete, it.Key)
 		}
 	}
@@ -86,7 +114,7 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stre
 // RemoveDocuments removes a chunk of a stream's documents for whose numbers gone is true from a space. It returns how
 // many it removed and whether there may be more. None has a number lower than oldest, and documents are in the order of
 // their numbers.
-func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint64, gone func(number uint64) bool) (
+func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream records.Stream, oldest uint64, gone func(number uint64) bool) (
 	n int, more bool, err error) {
 	corpus, err := t.Look(s.corpusKey())
 	if err != nil {
@@ -112,7 +140,7 @@ func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint6
 		if err != nil {
 			return 0, false, err
 		}
-		if placeOf(it.Key).Stream == stream {
+		if streamOf(placeOf(it.Key)) == stream {
 			if _, err := take(it, epochOf(it.Key)); err != nil {
 				return 0, false, err
 			}
@@ -149,7 +177,7 @@ func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint6
 }
 
 // deadOf returns the places of a stream's documents that are marked as dead.
-func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Place]bool, error) {
+func (svc *Service) deadOf(t *records.Tx, s Space, stream records.Stream) (map[rank.Place]bool, error) {
 	_, corpus, err := svc.readCorpus(t.Ctx, t.Tenant, s)
 	if err != nil && !errors.Is(err, ErrBroken) {
 		return nil, err
@@ -161,7 +189,7 @@ func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Plac
 		if err != nil {
 			return nil, err
 		}
-		if at := placeOf(it.Key); at.Stream == stream {
+		if at := placeOf(it.Key); streamOf(at) == stream {
 			dead[at] = true
 		}
 	}

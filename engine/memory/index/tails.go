@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -31,7 +32,7 @@ type Tails struct {
 
 // Tail is the last of a term's blocks that begin in a stream or before it, or the zero Item if there is none.
 type Tail struct {
-	Stream uint64
+	Stream records.Stream
 	store.Item
 }
 
@@ -66,7 +67,7 @@ func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 func cost(term string, t Tail) int { return len(term) + len(t.Key) + len(t.Value) + overhead }
 
 // Find returns a term's tail in a stream, if it is cached.
-func (t *Tails) Find(term string, stream uint64) (block store.Item, known bool) {
+func (t *Tails) Find(term string, stream records.Stream) (block store.Item, known bool) {
 	tail, known := t.of[term]
 	return tail.Item, known && tail.Stream == stream
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -11,19 +12,19 @@ import (
 func TestTails(t *testing.T) {
 	var k index.Kept
 	block := store.Item{Key: []byte("block"), Value: []byte("postings")}
-	left := map[string]index.Tail{"term": {Stream: 7, Item: block}, "new": {Stream: 7}}
+	left := map[string]index.Tail{"term": {Stream: records.Stream{Number: 7}, Item: block}, "new": {Stream: records.Stream{Number: 7}}}
 	finds := func(state string) bool {
-		_, none := k.Take(state).Find("term", 8)
+		_, none := k.Take(state).Find("term", records.Stream{Number: 8})
 		k.Leave(k.Take(state), "1", left)
 		took := k.Take(state)
-		got, known := took.Find("term", 7)
-		if _, other := took.Find("term", 8); other || none {
+		got, known := took.Find("term", records.Stream{Number: 7})
+		if _, other := took.Find("term", records.Stream{Number: 8}); other || none {
 			t.Error("a block of another stream is known")
 		}
-		if empty, isKnown := took.Find("new", 7); isKnown != known || empty.Key != nil {
+		if empty, isKnown := took.Find("new", records.Stream{Number: 7}); isKnown != known || empty.Key != nil {
 			t.Error("that there is no block is to be known like a block")
 		}
-		if _, again := k.Take(state).Find("term", 7); again {
+		if _, again := k.Take(state).Find("term", records.Stream{Number: 7}); again {
 			t.Error("what was left is taken twice")
 		}
 		return known && string(got.Value) == "postings"
@@ -43,7 +44,7 @@ func TestTailsAreBounded(t *testing.T) {
 	}
 	took, known := k.Take("s"), 0
 	for i := range many {
-		if _, ok := took.Find(string(rune('\U00010000'+i)), 0); ok {
+		if _, ok := took.Find(string(rune('\U00010000'+i)), records.Stream{}); ok {
 			known++
 		}
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	maxTypos       = 4      // of a word, as possible intended words
 	maxIdentifiers = 16     // that begin with a word
 	variantBlocks  = 20_000 // whose terms are examined, for one word
+	ownTerms       = 4096   // documents of namespaces, whose terms are read from them instead
 )
 
 // variant is a term that may stand for a word.
@@ -49,7 +51,7 @@ func (s *search) addVariants(words []asked) error {
 			}
 			found = append(found, some...)
 		}
-		found, err := s.load(found[:min(len(found), maxVariants)])
+		found, err := s.load(found, maxVariants)
 		if err != nil {
 			return err
 		}
@@ -87,14 +89,20 @@ func (s *search) otherwise(w *asked) (found []variant, err error) {
 	for _, term := range w.Otherwise {
 		found = append(found, variant{term: term})
 	}
+	if found, err = s.load(found, maxVariants); err != nil {
+		return nil, err
+	}
 	for _, b := range w.OtherwiseBegins {
 		some, err := s.beginning(w, b)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, some[:min(len(some), maxIdentifiers)]...)
+		if some, err = s.load(some, maxIdentifiers); err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
 	}
-	return s.load(found)
+	return found, nil
 }
 
 // typos returns the terms that a word may be a misspelling of: the nearest ones, and of these the most frequent. It
@@ -116,8 +124,7 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	}
 	slices.SortStableFunc(found, func(a, b variant) int { return cmp.Compare(a.edits, b.edits) })
 	found = slices.CompactFunc(found, func(a, b variant) bool { return a.term == b.term })
-	found = found[:min(len(found), maxVariants)]
-	if found, err = s.load(found); err != nil {
+	if found, err = s.load(found, maxVariants); err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(v variant) bool { return v.count < farMore*w.length })
@@ -131,41 +138,40 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	return found[:min(nearest, maxTypos)], nil
 }
 
-// load reads the blocks of variants, counts their documents, and removes variants that are only in documents that are
-// dead or that the viewer may not see.
-func (s *search) load(found []variant) ([]variant, error) {
-	if len(found) == 0 {
-		return nil, nil
-	}
-	var q store.Query
-	for _, v := range found {
-		q.Ranges = append(q.Ranges, s.blocks(v.term))
-	}
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
-	if err != nil {
-		return nil, err
-	}
-	for i := range found {
-		found[i].blocks = r.Ranges[i]
-		if found[i].count, err = s.length(found[i].term, found[i].blocks); err != nil {
+// load reads the blocks of variants, counts their documents, and returns up to most variants: the first ones that are in
+// documents that the query may see and that are not dead.
+func (s *search) load(found []variant, most int) (out []variant, err error) {
+	for some := range slices.Chunk(found, most) {
+		var q store.Query
+		for _, v := range some {
+			q.Ranges = append(q.Ranges, s.termBlocks(v.term)...)
+		}
+		r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+		if err != nil {
 			return nil, err
 		}
+		for i, blocks := range s.byTerm(r.Ranges) {
+			v := some[i]
+			v.blocks = blocks
+			if v.count, err = s.length(v.term, v.blocks); err != nil {
+				return nil, err
+			}
+			if v.count > 0 && len(out) < most {
+				out = append(out, v)
+			}
+		}
+		if len(out) == most {
+			break
+		}
 	}
-	return slices.DeleteFunc(found, func(v variant) bool { return v.count == 0 }), nil
+	return out, nil
 }
 
 // variants returns the terms of the space that have a prefix and fit, except the word's own.
 func (s *search) variants(w *asked, begin string, fits func(term string) (edits int, ok bool)) ([]variant, error) {
-	terms := map[string]bool{}
-	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
-	rng.KeysOnly, rng.Limit = true, variantBlocks
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
+	terms, err := s.inBlocks(begin)
 	if err != nil {
 		return nil, err
-	}
-	for _, it := range r.Ranges[0] {
-		_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
-		terms[term] = true
 	}
 	for _, d := range s.fresh {
 		at, _ := slices.BinarySearchFunc(d.Terms, begin, func(t rank.TermCount, term string) int {
@@ -200,4 +206,55 @@ func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Pla
 		}
 	}
 	return out, nil
+}
+
+// inBlocks returns the terms in blocks that have a prefix. For a query in small namespaces these are the terms of their
+// documents, so that it does not matter what other namespaces hold. Otherwise some may be only in other namespaces.
+func (s *search) inBlocks(begin string) (map[string]bool, error) {
+	if s.numbers != nil && len(s.numbers) <= maxRanges && s.stored <= ownTerms {
+		return s.ownTerms(begin)
+	}
+	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
+	rng.KeysOnly, rng.Limit = true, variantBlocks
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	terms := map[string]bool{}
+	for _, it := range r.Ranges[0] {
+		_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
+		terms[term] = true
+	}
+	return terms, nil
+}
+
+// ownTerms returns the terms with a prefix in the documents of the query's namespaces. It reads the documents once.
+func (s *search) ownTerms(begin string) (map[string]bool, error) {
+	if s.vocabulary == nil {
+		own := map[string]bool{}
+		for _, n := range s.numbers {
+			all := records.RecallDocument.Under2(s.Project, s.Kind).From
+			rng := records.PrefixRange(binary.BigEndian.AppendUint64(slices.Clone(all), n))
+			for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+				if err != nil {
+					return nil, err
+				}
+				d := readDocument(it, true)
+				if d == nil || s.dead[d.Place] || s.hidden(d.Group) {
+					s.damaged = s.damaged || d == nil
+					continue
+				}
+				for _, t := range d.Terms {
+					own[t.Term] = true
+				}
+			}
+		}
+		s.vocabulary = slices.Sorted(maps.Keys(own))
+	}
+	terms := map[string]bool{}
+	at, _ := slices.BinarySearch(s.vocabulary, begin)
+	for ; at < len(s.vocabulary) && strings.HasPrefix(s.vocabulary[at], begin); at++ {
+		terms[s.vocabulary[at]] = true
+	}
+	return terms, nil
 }

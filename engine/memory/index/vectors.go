@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
@@ -39,18 +40,16 @@ func identityOf(d *rank.Document) identity {
 
 // nearest returns the places of the documents with the nearest bits, nearest first.
 func (s *search) nearest() ([]rank.Place, error) {
-	rng := records.RecallBits.Under2(s.Project, s.Kind)
-	if s.Filter.Stream != 0 {
-		rng = records.RecallBits.Under3(s.Project, s.Kind, s.Filter.Stream)
-	}
 	found := rank.NewNearest[rank.Place](nearByBits)
-	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
-		if err != nil {
-			return nil, err
-		}
-		at := placeOf(it.Key)
-		if value := s.Near.Model.Of(it.Value); len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
-			found.Add(at, rank.Hamming(value, s.Near.Bits))
+	for _, rng := range s.ofBits() {
+		for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+			if err != nil {
+				return nil, err
+			}
+			at := placeOf(it.Key)
+			if value := s.Near.Model.Of(it.Value); len(value) == len(s.Near.Bits) && !s.dead[at] && s.inside(at) {
+				found.Add(at, rank.Hamming(value, s.Near.Bits))
+			}
 		}
 	}
 	var places []rank.Place
@@ -60,9 +59,33 @@ func (s *search) nearest() ([]rank.Place, error) {
 	return places, nil
 }
 
+// ofBits returns the ranges of the bits of all documents that may be hits.
+func (s *search) ofBits() (out []store.Range) {
+	all := records.RecallBits.Under2(s.Project, s.Kind)
+	numbers := s.numbers
+	if s.StreamIn != nil {
+		numbers = []uint64{*s.StreamIn}
+	}
+	if numbers == nil || len(numbers) > maxRanges {
+		return []store.Range{all}
+	}
+	for _, n := range numbers {
+		rng := records.PrefixRange(binary.BigEndian.AppendUint64(slices.Clone(all.From), n))
+		if s.Filter.Stream != 0 {
+			rng = records.RecallBits.Under3(s.Project, s.Kind, records.Stream{Namespace: n, Number: s.Filter.Stream})
+		}
+		out = append(out, rng)
+	}
+	return out
+}
+
 // before and behind return the places of a document's neighbours, if it has any.
-func before(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos - 1} }
-func behind(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos + 1} }
+func before(at rank.Place) rank.Place {
+	return rank.Place{Namespace: at.Namespace, Stream: at.Stream, Pos: at.Pos - 1}
+}
+func behind(at rank.Place) rank.Place {
+	return rank.Place{Namespace: at.Namespace, Stream: at.Stream, Pos: at.Pos + 1}
+}
 
 // nearness compares the bytes of vectors with the query's, from −1 to 1. It leaves out places without a vector of the
 // model.

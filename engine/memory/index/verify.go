@@ -43,6 +43,8 @@ func (c *Checks) Checks() []verify.Check {
 		{Kind: records.RecallFresh, Record: c.document},
 		{Kind: records.RecallEpoch, Record: c.epoch},
 		{Kind: records.RecallLanguage, Record: func(s *verify.Space, it store.Item) { c.Of(s, it.Key) }},
+		{Kind: records.RecallNamespaceLanguage, Record: func(s *verify.Space, it store.Item) { c.Of(s, it.Key) }},
+		{Kind: records.RecallNamespace, Record: c.namespace},
 		{Kind: records.RecallCorpus, Record: c.counts},
 		{Kind: records.RecallBlock, Record: c.block},
 		{Kind: records.RecallDead, Record: c.dead},
@@ -74,10 +76,11 @@ func (c *Checks) Rebuilt(space Space) bool { return c.rebuilt[space] }
 type Seen struct {
 	Space
 	Docs     map[rank.Place]*Doc
-	Ends     map[uint64]uint64 // by stream: the place after its last document
-	Counts   map[uint64]uint64 // by stream: the number of documents
-	Lost     bool              // a document is damaged
-	lostBits bool              // a block is damaged
+	Ends     map[records.Stream]uint64 // by stream: the place after its last document
+	Counts   map[records.Stream]uint64 // by stream: the number of documents
+	counts   namespaceCounts           // of documents in blocks, less what records of namespaces say
+	Lost     bool                      // a document is damaged
+	lostBits bool                      // a block is damaged
 	rec      corpusRecord
 	oldest   uint32 // of a fresh document, or of a mark
 	dead     int
@@ -124,8 +127,8 @@ func (c *Checks) Of(s *verify.Space, key []byte) *Seen {
 		if c.rebuilt[space] {
 			return nil
 		}
-		c.now = &Seen{Space: space, oldest: math.MaxUint32, Docs: map[rank.Place]*Doc{}, Ends: map[uint64]uint64{},
-			Counts: map[uint64]uint64{}}
+		c.now = &Seen{Space: space, oldest: math.MaxUint32, Docs: map[rank.Place]*Doc{}, Ends: map[records.Stream]uint64{},
+			Counts: map[records.Stream]uint64{}, counts: namespaceCounts{}}
 	}
 	s.About(space.Project, "")
 	return c.now
@@ -155,11 +158,16 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 	}
 	seen := &Doc{key: slices.Clone(it.Key), ID: d.ID, len: d.Len, fresh: s.Kind == records.RecallFresh}
 	x.Docs[at] = seen
-	x.Ends[at.Stream] = max(x.Ends[at.Stream], at.Pos+1)
-	x.Counts[at.Stream]++
+	_, _, stream, _ := records.RecallStream.Split(x.StreamKey(at))
+	x.Ends[stream] = max(x.Ends[stream], at.Pos+1)
+	x.Counts[stream]++
+	if at.Namespace != x.Number(d.Path) {
+		s.Mismatch("the document of namespace %q is among those of another", d.Path)
+	}
 	if seen.fresh {
 		x.oldest = min(x.oldest, epochOf(it.Key))
 	} else {
+		x.counts.add(d, 1)
 		for _, t := range d.Terms {
 			seen.postings += verify.Fingerprint(s, termPosting{t.Term, d.Posting(t.Count)})
 		}
@@ -182,6 +190,24 @@ func (c *Checks) counts(s *verify.Space, it store.Item) {
 	if x := c.Of(s, it.Key); x != nil && !s.Decode(it, &x.rec) {
 		x.Lost = true
 	}
+}
+
+// namespace subtracts what a namespace's record counts from what there is.
+func (c *Checks) namespace(s *verify.Space, it store.Item) {
+	x := c.Of(s, it.Key)
+	if x == nil {
+		return
+	}
+	_, _, path, _ := records.RecallNamespace.Split(it.Key)
+	var n namespaceRecord
+	switch {
+	case !s.Decode(it, &n):
+		x.Lost = true
+	case n.Documents <= 0:
+		s.Mismatch("it counts %d documents, and exists only where there are some", n.Documents)
+	}
+	of := x.counts[path]
+	x.counts[path] = namespaceRecord{of.Documents - n.Documents, of.Terms - n.Terms}
 }
 
 func (c *Checks) block(s *verify.Space, it store.Item) {
@@ -347,8 +373,15 @@ func (c *Checks) end(s *verify.Space) {
 		at(records.FoldJob, x.jobKey()).Missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.Ends {
-		if stream != 0 && (x.Kind == records.RecallMemories || !c.Goes(stream)) {
-			at(records.RecallStream, x.StreamKey(stream)).Missing("it is not told where the stream goes on")
+		if stream.Number != 0 && (x.Kind == records.RecallMemories || !c.Goes(stream.Number)) {
+			at(records.RecallStream, records.RecallStream.Key(x.Project, x.Kind, stream)).
+				Missing("it is not told where the stream goes on")
+		}
+	}
+	for path, n := range x.counts {
+		if n != (namespaceRecord{}) && !x.Lost {
+			at(records.RecallNamespace, x.namespaceKey(path)).
+				Mismatch("it does not count %d documents of %d words of namespace %q in blocks", n.Documents, n.Terms, path)
 		}
 	}
 }

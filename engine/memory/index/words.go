@@ -25,9 +25,14 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 	q := store.Query{Ranges: []store.Range{s.Space.fresh(oldest)}}
 	for _, w := range words {
 		for _, term := range w.Terms {
-			rng := s.blocks(term)
-			rng.KeysOnly, rng.Limit = true, countedBlocks
-			q.Ranges = append(q.Ranges, rng)
+			for _, rng := range s.termBlocks(term) {
+				// In namespaces, blocks hold postings of others, which must not count.
+				rng.KeysOnly = s.numbers == nil
+				if rng.Limit == 0 {
+					rng.Limit = countedBlocks
+				}
+				q.Ranges = append(q.Ranges, rng)
+			}
 		}
 	}
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
@@ -36,16 +41,16 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 	}
 	waiting := map[string]int{}
 	for _, it := range r.Ranges[0] {
-		if d := readDocument(it, true); d != nil {
+		if d := readDocument(it, true); d != nil && s.insidePath(d.Path) {
 			for _, t := range d.Terms {
 				waiting[t.Term]++
 			}
 		}
 	}
-	counts, blocks := make(map[string]int, len(words)), r.Ranges[1:]
+	counts, blocks := make(map[string]int, len(words)), s.byTerm(r.Ranges[1:])
 	for _, w := range words {
 		for i, term := range w.Terms {
-			counts[w.Text] += len(blocks[i])*rank.BlockSize + waiting[term]
+			counts[w.Text] += s.estimate(blocks[i]) + waiting[term]
 		}
 		blocks = blocks[len(w.Terms):]
 	}
@@ -54,6 +59,19 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 	}
 	slices.SortStableFunc(words, func(a, b rank.Word) int { return cmp.Compare(counts[a.Text], counts[b.Text]) })
 	return words[:min(len(words), maxQueryWords)], nil
+}
+
+// estimate counts the postings in blocks. If the query may see all namespaces, the blocks were not read, and each counts
+// as full.
+func (s *search) estimate(blocks []store.Item) (n int) {
+	if s.numbers == nil {
+		return len(blocks) * rank.BlockSize
+	}
+	for _, it := range blocks {
+		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // gathering the postings reports an error
+		n += len(s.alive(block))
+	}
+	return n
 }
 
 // terms returns all terms to look up for a word: its own, and in transcripts that of a speaker with this name.
@@ -109,7 +127,7 @@ func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, erro
 // length counts a term's postings, except those of documents that are dead or that the viewer may not see.
 func (s *search) length(term string, blocks []store.Item) (n int, err error) {
 	for _, it := range blocks {
-		if len(s.dead) == 0 && s.Viewer == "" {
+		if len(s.dead) == 0 && s.Viewer == "" && s.within == nil {
 			n += rank.BlockLen(it.Value)
 			continue
 		}
@@ -127,12 +145,12 @@ func (s *search) length(term string, blocks []store.Item) (n int, err error) {
 	return n, nil
 }
 
-// alive removes the postings of dead documents.
+// alive removes the postings of dead documents, and of namespaces that the query may not see.
 func (s *search) alive(list []rank.Posting) []rank.Posting {
-	if len(s.dead) == 0 {
+	if len(s.dead) == 0 && s.within == nil {
 		return list
 	}
-	return slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
+	return slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] || !s.inside(p.Place) })
 }
 
 // gatherAll gathers the postings of all words. A word may be the name of a speaker. If the speaker has said little of

@@ -138,7 +138,7 @@ func (r *Ranking) spread() {
 		at := r.heap[best].Place
 		for d := range uint64(spreadReach) {
 			for _, pos := range []uint64{at.Pos - d - 1, at.Pos + d + 1} {
-				i, found := near[Place{at.Stream, pos}]
+				i, found := near[Place{at.Namespace, at.Stream, pos}]
 				if found && !taken[i] && at.Stream != 0 {
 					r.heap[i].lowered += broadPenalty[r.Breadth] * (1 - float64(d+1)/(spreadReach+1))
 					r.score(&r.heap[i])

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // Category says what a document is: a message, or a memory of one of three categories.
@@ -89,6 +91,7 @@ type Document struct {
 	Number     uint64 // of a message in its session
 	Category   Category
 	Session    string
+	Path       string // of its namespace; a memory's is part of its ID
 	Group      string // a memory's source, a message's delegation
 	Tags       []string
 	Importance float64 // from 0 to 1
@@ -204,7 +207,7 @@ func (d *Document) Count(term string) uint32 {
 	return d.Terms[i].Count
 }
 
-const documentVersion = 4
+const documentVersion = 5
 
 var errBadDocument = errors.New("an indexed document does not parse")
 
@@ -223,6 +226,9 @@ func (d *Document) Append(dst []byte) []byte {
 	}
 	dst = binary.AppendVarint(dst, expires)
 	text(d.ID)
+	if d.ID == "" {
+		text(d.Path)
+	}
 	text(d.Session)
 	text(d.Group)
 	text(d.Speaker)
@@ -329,7 +335,12 @@ func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if ms := r.varint(); ms != 0 {
 		d.Expires = time.UnixMilli(ms).UTC()
 	}
-	d.ID, d.Session, d.Group, d.Speaker = r.text(), r.text(), r.text(), r.text()
+	if d.ID = r.text(); d.ID == "" {
+		d.Path = r.text()
+	} else {
+		d.Path = ident.PathOf(d.ID)
+	}
+	d.Session, d.Group, d.Speaker = r.text(), r.text(), r.text()
 	style := Attrs(r.byte())
 	d.Asks, d.Timed, d.Assistant = style.asks(), style.timed(), style.byAssistant()
 	d.Said = r.uint64()

@@ -26,7 +26,14 @@ const (
 
 // plain reports whether no document has neighbours.
 func (r *Ranking) plain() bool {
-	return !slices.ContainsFunc(r.Words, func(w Postings) bool { return w.List[len(w.List)-1].Stream != 0 })
+	for _, w := range r.Words {
+		for i := range w.List {
+			if w.List[i].Stream != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // lead is a word's list during a walk.

@@ -17,7 +17,7 @@ func plainRequest(r *rand.Rand) Request {
 		if r.IntN(2) == 0 {
 			attrs = 0
 		}
-		docs[i] = Posting{Place: Place{Pos: uint64(3*i + r.IntN(3))}, Len: 1 + r.Uint32N(1<<r.IntN(8)), Day: uint16(20000 + r.IntN(9)),
+		docs[i] = Posting{Place: Place{Namespace: uint64(i / 100), Pos: uint64(3*i + r.IntN(3))}, Len: 1 + r.Uint32N(1<<r.IntN(8)), Day: uint16(20000 + r.IntN(9)),
 			Attrs: attrs}
 	}
 	q := Request{Weights: Default, Without: map[Place]bool{}, When: r.IntN(4) == 0, Speakers: Speakers(r.Uint64N(2) * r.Uint64())}
@@ -26,12 +26,6 @@ func plainRequest(r *rand.Rand) Request {
 		q.Corpus.Terms += uint64(d.Len)
 		if r.IntN(20) == 0 {
 			q.Without[d.Place] = true
-		}
-	}
-	if r.IntN(4) == 0 {
-		q.Only = map[Place]bool{}
-		for _, d := range docs[:r.IntN(len(docs))] {
-			q.Only[d.Place] = true
 		}
 	}
 	for range r.IntN(6) {

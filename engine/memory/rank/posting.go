@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Place is where a document is: its stream, which is a conversation, and its position there. Documents at adjacent
-// positions of one stream are neighbours. Those of stream 0 have no neighbours.
-type Place struct{ Stream, Pos uint64 }
+// Place is where a document is: the number of its namespace, its stream, which is a conversation, and its position
+// there. Documents at adjacent positions of one stream are neighbours. Those of stream 0 have no neighbours.
+type Place struct{ Namespace, Stream, Pos uint64 }
 
 // StreamOf returns the stream of the memories of a session. Those without a session are in stream 0.
 func StreamOf(session string) uint64 {
@@ -22,8 +22,14 @@ func StreamOf(session string) uint64 {
 	return max(binary.BigEndian.Uint64(sum[:8]), 1)
 }
 
-// Compare orders places by stream, then by position.
+// SameStream reports whether two places are in the same stream of the same namespace.
+func (p Place) SameStream(q Place) bool { return p.Stream == q.Stream && p.Namespace == q.Namespace }
+
+// Compare orders places by namespace, then by stream, then by position.
 func (p Place) Compare(q Place) int {
+	if p.Namespace != q.Namespace {
+		return cmp.Compare(p.Namespace, q.Namespace)
+	}
 	if p.Stream != q.Stream {
 		return cmp.Compare(p.Stream, q.Stream)
 	}
@@ -56,7 +62,7 @@ type Posting struct {
 // BlockSize is the largest number of postings in a block.
 const BlockSize = 256
 
-const blockVersion = 3
+const blockVersion = 4
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
@@ -73,7 +79,10 @@ const (
 
 // beforeBlock returns what the first posting of a block is encoded against: one just before the place in the block's
 // key.
-func beforeBlock(begin Place) Posting { return Posting{Place: Place{begin.Stream, begin.Pos - 1}} }
+func beforeBlock(begin Place) Posting {
+	begin.Pos--
+	return Posting{Place: begin}
+}
 
 // AppendBlock encodes sorted postings, none of them before the place in the block's key: a version, their number, then
 // each as the difference from the previous one.
@@ -81,12 +90,7 @@ func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(ps)))
 	last := beforeBlock(begin)
 	for _, p := range ps {
-		if p.Stream != last.Stream {
-			dst = binary.BigEndian.AppendUint64(append(dst, 0), p.Stream)
-			dst = binary.AppendUvarint(dst, p.Pos)
-		} else {
-			dst = binary.AppendUvarint(dst, p.Pos-last.Pos) // never 0
-		}
+		dst = appendPlace(dst, last.Place, p.Place)
 		day, common := p.likelyDay(last.Day), uint64(0)
 		if p.Attrs == last.Attrs {
 			common |= sameAttrs
@@ -110,6 +114,50 @@ func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 		last = p
 	}
 	return dst
+}
+
+// A place in another stream than the previous one begins with 0, which is no difference of positions, and then says
+// what is different.
+const (
+	otherStream    = 1
+	otherNamespace = 2
+)
+
+// appendPlace encodes a place as the difference from the previous one.
+func appendPlace(dst []byte, last, at Place) []byte {
+	if at.SameStream(last) {
+		return binary.AppendUvarint(dst, at.Pos-last.Pos) // never 0
+	}
+	change := byte(0)
+	if at.Namespace != last.Namespace {
+		change |= otherNamespace
+	}
+	if at.Stream != last.Stream {
+		change |= otherStream
+	}
+	dst = append(dst, 0, change)
+	if at.Namespace != last.Namespace {
+		dst = binary.BigEndian.AppendUint64(dst, at.Namespace)
+	}
+	if at.Stream != last.Stream {
+		dst = binary.BigEndian.AppendUint64(dst, at.Stream)
+	}
+	return binary.AppendUvarint(dst, at.Pos)
+}
+
+// placeAfter decodes the rest of a place in another stream than the previous one.
+func (r *reader) placeAfter(last Place) (at Place) {
+	change := r.byte()
+	at = last
+	if change&otherNamespace != 0 {
+		at.Namespace = r.uint64()
+	}
+	if change&otherStream != 0 {
+		at.Stream = r.uint64()
+	}
+	at.Pos = r.uvarint()
+	r.bad = r.bad || change > otherNamespace|otherStream || at.SameStream(last) || at.Compare(last) <= 0
+	return at
 }
 
 // BlockLen returns the number of postings in a block, or 0 if it does not parse.
@@ -143,8 +191,7 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 			at.Pos += step
 			r.bad = r.bad || at.Pos < before.Pos && i > 0 // The first may be at 0, which is after the place before it.
 		} else {
-			at.Stream, at.Pos = r.uint64(), r.uvarint()
-			r.bad = r.bad || at.Stream <= before.Stream
+			at = r.placeAfter(before)
 		}
 		length, count := r.uvarint(), uint32(1)
 		day = at.likelyDay(day)
@@ -159,7 +206,8 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 			}
 		}
 		p := &dst[old+i]
-		p.Stream, p.Pos, p.Len, p.Count, p.Day, p.Attrs = at.Stream, at.Pos, uint32(length>>usualBits), count, day, attrs
+		p.Namespace, p.Stream, p.Pos = at.Namespace, at.Stream, at.Pos
+		p.Len, p.Count, p.Day, p.Attrs = uint32(length>>usualBits), count, day, attrs
 	}
 	if r.bad {
 		return dst[:old], errBadBlock

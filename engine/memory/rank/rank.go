@@ -71,7 +71,6 @@ type Request struct {
 	When     bool           // the query asks when something was, or how long
 	Speakers Speakers       // the speakers that the query names
 	Without  map[Place]bool // places of documents that hits must not contain
-	Only     map[Place]bool // places where hits may be; nil means anywhere
 	Filter   Filter
 	Weights  Weights
 }
@@ -149,9 +148,7 @@ func (r *Ranking) keepAll() error {
 }
 
 // bars reports whether no hit may be at a place.
-func (q *Request) bars(at Place) bool {
-	return len(q.Without) > 0 && q.Without[at] || q.Only != nil && !q.Only[at]
-}
+func (q *Request) bars(at Place) bool { return len(q.Without) > 0 && q.Without[at] }
 
 // sharesOf returns the share of each word in the greatest possible score. Rarer words have larger shares.
 func sharesOf(having []int, all float64) []float64 {
@@ -222,7 +219,7 @@ func (r *Ranking) streams() (out []run) {
 	having, sessions := make([]int, len(r.Words)), 0
 	for from := 0; from < len(r.docs); {
 		to := from + 1
-		for to < len(r.docs) && r.docs[to].Stream == r.docs[from].Stream {
+		for to < len(r.docs) && r.docs[to].SameStream(r.docs[from].Place) {
 			to++
 		}
 		out = append(out, run{from, to})
@@ -261,7 +258,8 @@ func (r *Ranking) stream(s run, session int) {
 			for r.docs[first].Pos+reach < at {
 				first++
 			}
-			c := Candidate{Place: Place{r.docs[i].Stream, at}, own: -1, near: nobody, session: int32(session)}
+			c := Candidate{Place: r.docs[i].Place, own: -1, near: nobody, session: int32(session)}
+			c.Pos = at
 			for n := first; n < s.to && r.docs[n].Pos <= at+reach; n++ {
 				switch away := int(r.docs[n].Pos) - int(at); {
 				case away < 0:

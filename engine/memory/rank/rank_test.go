@@ -17,7 +17,7 @@ func randomPostings(r *rand.Rand, n int) []Posting {
 	seen := map[Place]bool{}
 	var out []Posting
 	for len(out) < n {
-		at := Place{Stream: []uint64{0, 7, 1 << 63, r.Uint64()}[r.IntN(4)], Pos: r.Uint64N(1 << (1 + r.IntN(62)))}
+		at := Place{Namespace: []uint64{0, 0, r.Uint64()}[r.IntN(3)], Stream: []uint64{0, 7, 1 << 63, r.Uint64()}[r.IntN(4)], Pos: r.Uint64N(1 << (1 + r.IntN(62)))}
 		p := Posting{Place: at, Count: 1 + r.Uint32N(1<<r.IntN(31)), Len: r.Uint32(), Day: uint16(r.Uint32()),
 			Attrs: Attrs(r.Uint32N(1<<22) * r.Uint32N(2))}
 		if !seen[p.Place] {
@@ -160,7 +160,7 @@ func TestMergeEqualsSortedList(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat", Speaker: "Ann",
+	want := &Document{Place: Place{3, 1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat", Speaker: "Ann",
 		Assistant: true, Style: Style{Asks: true, Said: 1 << 63},
 		Tags: []string{"a", "b"}, Importance: 1, Created: time.UnixMilli(1234567).UTC(), Expires: time.UnixMilli(99).UTC(), Len: 3,
 		Terms: []TermCount{{"a", 1}, {"b", 2}}, Order: []uint16{1, 0, 1}}

@@ -137,7 +137,7 @@ func (r *recalling) now() time.Time {
 // findMemories finds memories by words.
 func (r *recalling) findMemories() error {
 	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
-		Limit: r.Limit, Under: ident.NamespacePath(r.Namespace)}
+		Limit: r.Limit, Under: r.memories.Under()}
 	q.Filter.Stream = rank.StreamOf(r.SessionID)
 	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
 	q.Holds = func(d *rank.Document, phrase string) (bool, error) {

@@ -36,6 +36,8 @@ type streamState struct {
 	// Superseded are the session's runs without documents in the index, and Gone the number of documents removed for them.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Gone       uint64          `json:"gone,omitempty"`
+	// Namespace is the number of the session's namespace.
+	Namespace uint64 `json:"namespace,omitempty"`
 }
 
 func readStreamState(value []byte) (s streamState, err error) {
@@ -139,10 +141,15 @@ type marked struct {
 	state streamState
 }
 
+// stream returns the stream of the session's documents.
+func (m *marked) stream() records.Stream {
+	return records.Stream{Namespace: m.state.Namespace, Number: m.sinc.Stream()}
+}
+
 // keysOfMark returns the keys that readMark needs: the session's head, and the record of how far it is indexed.
 func keysOfMark(pinc ident.Incarnation, mark store.Item) [][]byte {
 	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
-	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(sinc.Stream())}
+	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(rank.Place{Stream: sinc.Stream()})}
 }
 
 // readMark returns a marked session, or nil if it is gone. It returns records.ErrDamaged if the session's head is
@@ -243,7 +250,7 @@ func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (m
 	if oldest > m.state.Messages {
 		return false, nil
 	}
-	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), oldest, m.head.Superseded.Message)
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), oldest, m.head.Superseded.Message)
 	m.state.Gone += uint64(n)
 	return more, err
 }
@@ -263,7 +270,7 @@ func (m *marked) restored() uint64 {
 // indexed again in order. It reports whether there are more.
 func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
 	first := m.restored()
-	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), first, func(number uint64) bool { return number >= first })
 	m.state.Gone += uint64(n)
 	if err == nil && !more {
 		m.state.Messages = first - 1
@@ -339,7 +346,7 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 				}
 			}
 			for i := range parts {
-				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
+				parts[i].Place = rank.Place{Namespace: m.state.Namespace, Stream: m.sinc.Stream(), Pos: m.state.Next}
 				m.state.Next++
 			}
 			docs = append(docs, parts...)

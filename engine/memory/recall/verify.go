@@ -78,7 +78,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 		return
 	}
 	_, _, stream, _ := records.RecallStream.Split(it.Key)
-	sinc := ident.IncarnationOf(stream)
+	sinc := ident.IncarnationOf(stream.Number)
 	h, end := c.sessions.Heads[sinc], x.Ends[stream]
 	delete(x.Ends, stream)
 	if it.Damaged {

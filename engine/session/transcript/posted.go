@@ -58,9 +58,6 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 			m.Made = *p.Made
 		}
 		m.CreatedAt = p.At
-		if p.At.IsZero() {
-			m.CreatedAt = time.UnixMilli(0)
-		}
 		if p.Reminder != nil && (m.Role == plan.RoleUser || p.Reminder.Before > 0) {
 			t.bind(len(t.Messages), *p.Reminder)
 		}
