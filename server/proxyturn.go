@@ -226,10 +226,10 @@ func tooLong(f chat.Format, long *gateway.TooLong) *relay.Refusal {
 	return relay.Refuse(http.StatusBadRequest, "context_length_exceeded", words)
 }
 
-// again sends the request once more if the provider refused its thinking blocks. It returns the response that counts;
-// a refusal is read completely.
+// again sends the request once more if the provider refused its thinking blocks, or the request for a stream's usage that
+// Mneme added. It returns the response that counts; a refusal is read completely.
 func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
-	if call.turn.out == nil || resp.StatusCode != http.StatusBadRequest {
+	if call.turn.out == nil || resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnprocessableEntity {
 		return resp, nil
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxWhole))
@@ -247,7 +247,11 @@ func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
 	}
 	_ = resp.Body.Close()
 	call.request.Body = body
-	return call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
+	resp, err = call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
+	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
+		call.s.engine.Outbound.Accepted(call.turn.out)
+	}
+	return resp, err
 }
 
 // turnHeaders sets the headers that say what was done with a call. A stream's headers are written before its end is

@@ -18,9 +18,15 @@ import (
 var refusals = [][]byte{[]byte("bound to a different conversation"), []byte("Invalid `signature`"),
 	[]byte("compaction_block_"), []byte("Invalid signature")}
 
-// Again returns the body of the call without thinking blocks, if the provider refused the call because of one. ok is false
-// if that would not help or was tried before.
+// Again returns the body of the call without what the provider refused: thinking blocks, or the request for the usage that
+// Mneme added. ok is false if that would not help or was tried before.
 func (out *Outgoing) Again(status int, answer []byte) (body []byte, ok bool) {
+	if out.HideUsage && out.call.Retried == "" && bytes.Contains(answer, []byte("stream_options")) {
+		if body, ok = wire.WithoutUsage(out.Body, out.ask.Body.Member("stream_options")); ok {
+			out.Body, out.buffer, out.HideUsage, out.call.Retried = body, nil, false, usageRefused
+		}
+		return body, ok
+	}
 	if status != http.StatusBadRequest || !out.Windowed || out.ask.Body.Format != chat.AnthropicMessages ||
 		out.call.Retried != "" {
 		return nil, false

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
@@ -47,7 +48,8 @@ type Service struct {
 	Ended func(tenant string, project ident.Incarnation, spent decision.Spent)
 
 	mu     sync.Mutex
-	sticky map[string]bool // by agent: whether the provider was told to drop thinking bound to another prompt
+	sticky map[string]bool        // by agent: whether the provider was told to drop thinking bound to another prompt
+	refuse map[refusing]time.Time // until when models are not asked for the usage of streams
 	gauges gauges
 
 	buffers buffers
@@ -174,7 +176,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	out.DecisionID, out.Windowed, out.Cut = w.DecisionID, true, w.Cut
 	out.After = w.Usage.Tokens + w.Usage.Parts.Tools
 	out.Before = max(out.After, w.Usage.ConsideredTokens+w.Usage.SystemTokens+w.Usage.Parts.Tools)
-	e := wire.Edit{IncludeUsage: true}
+	e := wire.Edit{IncludeUsage: !svc.refusesUsage(out)}
 	if out.Mode == Recall {
 		e.Messages = reminded(out.ask.Body, w)
 	} else {
@@ -187,7 +189,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	if e.DropBlocks {
 		out.Betas = []string{wire.BindingBeta}
 	}
-	out.HideUsage = out.ask.Body.Format == chat.OpenAIChat && out.ask.Body.Stream && !out.ask.Body.WantsUsage
+	out.HideUsage = e.IncludeUsage && out.ask.Body.Format == chat.OpenAIChat && out.ask.Body.Stream && !out.ask.Body.WantsUsage
 	out.buffer = svc.buffers.take()
 	*out.buffer = out.ask.Body.Append(*out.buffer, e)
 	out.Body = *out.buffer

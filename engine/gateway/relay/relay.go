@@ -152,7 +152,7 @@ func (r *Relay) round(ctx context.Context, from io.ReadCloser, to Sink) (*wire.F
 	for {
 		n, err := from.Read(chunk)
 		f.read.Store(n > 0)
-		if over, err := f.pass(ctx, chunk[:n], err != nil); over {
+		if over, err := f.pass(ctx, chunk[:n], err); over {
 			return f.folder, err
 		}
 	}
@@ -167,9 +167,9 @@ func (f *flow) end() {
 	f.stall.Stop()
 }
 
-// pass forwards what was read. last marks the end of the stream. It reports whether the round is over, and with which
-// error.
-func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, err error) {
+// pass forwards what was read. ended is the error with which the stream ended, or nil. It reports whether the round is
+// over, and with which error.
+func (f *flow) pass(ctx context.Context, chunk []byte, ended error) (over bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -189,10 +189,37 @@ func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, er
 		f.stall.Reset(f.Stall)
 		f.read.Store(false)
 	}
-	if last { // A complete answer has not broken off if only its connection stayed open.
+	if errors.Is(ended, io.EOF) && f.state == wire.Going {
+		if err := f.finish(ctx); err != nil {
+			return true, err
+		}
+	}
+	if ended != nil { // A complete answer has not broken off if only its connection stayed open.
 		return true, f.Relay.end(f.to, &f.split, f.state)
 	}
 	return false, nil
+}
+
+// finish ends a stream that ended cleanly, but without its last event, if its answer is whole.
+func (f *flow) finish(ctx context.Context) error {
+	left := f.split.Rest()
+	if len(left) > 0 { // Its last event may lack the empty line.
+		left = bytes.Clone(left)
+		events, _ := f.split.Feed([]byte("\n\n"))
+		for _, e := range events {
+			f.folder.Add(e)
+		}
+	}
+	f.state = f.folder.End()
+	if f.state == wire.Ended && f.Rounds == nil && f.Commit != nil {
+		if whole, err := f.folder.Reply(); err == nil {
+			f.commit(ctx, whole)
+		}
+	}
+	if len(left) > 0 && f.state != wire.Going && f.Rounds == nil {
+		return pass(f.to, left)
+	}
+	return nil
 }
 
 // feed forwards the events that a chunk completes.

@@ -181,7 +181,7 @@ func (r iotestOneByte) Read(b []byte) (int, error) { return r.Reader.Read(b[:1])
 // TestBrokenStreams checks that a client never takes a broken answer for a complete one, and that none is stored.
 func TestBrokenStreams(t *testing.T) {
 	for f, test := range map[chat.Format]struct{ begun, told string }{
-		chat.OpenAIChat: {chatStream[:strings.Index(chatStream, "data: [DONE]")], `"code":"upstream_disconnected"`},
+		chat.OpenAIChat: {chatStream[:strings.Index(chatStream, "\n\n")+2], `"code":"upstream_disconnected"`},
 		chat.AnthropicMessages: {"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
 			"event: error\ndata: {\"error\":{\"message\":"},
 		chat.OpenAIResponses: {"event: response.created\ndata: {\"type\":\"response.created\"}\n\n",

@@ -89,6 +89,20 @@ func (b *Body) changes(e *Edit) (changes map[string]change, added int) {
 	return changes, added
 }
 
+// WithoutUsage returns a body without the request for a stream's usage that an edit added. was is the client's own
+// stream_options, or nil. ok is false if the body has none.
+func WithoutUsage(body []byte, was json.RawMessage) (out []byte, ok bool) {
+	o, _, ok := rawjson.ReadObject(body)
+	if !ok || o.Find("stream_options") == nil {
+		return nil, false
+	}
+	var restore change
+	if was != nil {
+		restore = func(out, _ []byte) []byte { return append(out, was...) }
+	}
+	return rewrite(nil, &o, map[string]change{"stream_options": restore}, len(was)), true
+}
+
 // change appends the new value of a member.
 type change func(out, was []byte) []byte
 

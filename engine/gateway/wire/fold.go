@@ -83,6 +83,15 @@ func (f *Folder) Add(e Event) State {
 	return f.state
 }
 
+// End returns the state of a stream that has ended without an error. Some servers of Chat Completions send no [DONE]:
+// their answer is whole if it says why it ends.
+func (f *Folder) End() State {
+	if f.state == Going && f.reply.Format == chat.OpenAIChat && f.stopped {
+		f.state = Ended
+	}
+	return f.state
+}
+
 // Reply returns the whole answer once the stream has Ended. Before that, or if the answer could not be folded, it returns
 // an error: a Failure, ErrTooLarge, or what was wrong with an event.
 func (f *Folder) Reply() (*Reply, error) {
