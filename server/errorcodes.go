@@ -29,8 +29,8 @@ var edgeCodes = []edgeCode{
 	{"body_missing", http.StatusBadRequest, "The route needs a body.", "Send one of the type that the detail names."},
 	{"body_unexpected", http.StatusBadRequest, "The route takes no body.", "Send none."},
 	{"busy", http.StatusServiceUnavailable,
-		"Too many requests wait, too many streams are open, or too many bytes of bodies or long answers are on their " +
-			"way. Nothing was changed.",
+		"Too many requests wait, too many streams or calls to providers are open, too many imports run, or too many bytes " +
+			"of bodies or long answers are on their way. Nothing was changed.",
 		"Wait as Retry-After says and send it again."},
 	{"console_root_refused", http.StatusForbidden, "The root key may not sign in to the console.",
 		"Sign in with a tenant's key, or start the server with --console-root."},
