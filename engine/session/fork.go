@@ -72,19 +72,28 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 		}
 		return h.Session(req.As, set.Encoding).Untitled(), nil
 	})
-	if err == nil {
-		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
-		return svc.forked(ctx, c, projectID, s), nil
+	if err != nil {
+		return s, svc.abandonFork(ctx, c, projectID, id, from, in, err)
 	}
+	svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
+	return svc.forked(ctx, c, projectID, s), nil
+}
+
+// abandonFork deletes what a failed fork has copied, if anything. It returns not_found if the session was deleted in the
+// meantime, and otherwise the error that the fork failed with.
+func (svc *Service) abandonFork(ctx context.Context, c ident.Caller, projectID, id string, from *Head, in *staged,
+	err error) error {
 	if in != nil {
 		in.Abandon(ctx)
 	}
-	if replaced, gone := svc.replaced(ctx, c, projectID, id, from.Incarnation); gone != nil {
-		return s, gone
-	} else if replaced {
-		return s, noSession(id)
+	replaced, gone := svc.replaced(ctx, c, projectID, id, from.Incarnation)
+	switch {
+	case gone != nil:
+		return gone
+	case replaced:
+		return noSession(id)
 	}
-	return s, err
+	return err
 }
 
 // forkExtent returns what of a session a fork at a turn copies; nil means the last turn.
