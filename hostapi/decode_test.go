@@ -46,11 +46,11 @@ func TestDecode(t *testing.T) {
 		"stored only": {one(7, 0, 0, 4, 0, 0, 0, 0, 1), []plan.Op{{Code: 7, Last: 4, Argument: plan.StoredOnly}}},
 		"arguments": {one(5, 2, 3, 3, 57, 4, 0, 0, 1), []plan.Op{{Code: 5, Template: 2, First: 3, Last: 3, Text: "text",
 			Argument: 1}}},
-		"keep":         {one(8, 0, 2, 4, 0, 0, 48, 9), []plan.Op{{Code: 8, First: 2, Last: 4, Reason: "code: why"}}},
-		"strip":        {one(9, 0, 2, 4, 0, 0, 0, 0, 9), []plan.Op{{Code: 9, First: 2, Last: 4, Argument: 9}}},
+		"keep":           {one(8, 0, 2, 4, 0, 0, 48, 9), []plan.Op{{Code: 8, First: 2, Last: 4, Reason: "code: why"}}},
+		"strip":          {one(9, 0, 2, 4, 0, 0, 0, 0, 9), []plan.Op{{Code: 9, First: 2, Last: 4, Argument: 9}}},
 		"short question": {one(2, 1, 0, 1, 0, 0, 0, 0, 32), []plan.Op{{Code: 2, Template: 1, Last: 1, Argument: 32}}},
 		"ledger":         {one(10, 0, 0, 4, 0, 0, 0, 0, 800), []plan.Op{{Code: 10, Last: 4, Argument: 800}}},
-		"larger steps": {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
+		"larger steps":   {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
 	} {
 		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
 		if err != nil || !reflect.DeepEqual(got, c.want) {

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 			{Code: mneme.OpKeep, First: 4, Last: 5}}, ""},
 		"pinned and dropped": {ops{{Code: mneme.OpKeep, First: 0, Last: 4}, {Code: mneme.OpDrop, First: 4, Last: 4}},
 			"overlap"},
-		"half pinned":      {ops{{Code: mneme.OpKeep, First: 0, Last: 1}}, "split"},
+		"half pinned": {ops{{Code: mneme.OpKeep, First: 0, Last: 1}}, "split"},
 		"named": {ops{{Code: mneme.OpLedger, First: 0, Last: 4, Argument: 800}, {Code: mneme.OpCompress, Template: 1, First: 0, Last: 0, Argument: 32},
 			{Code: mneme.OpDrop, First: 4, Last: 4}}, ""},
 		"named without a bound":   {ops{{Code: mneme.OpLedger, First: 4, Last: 4}, {Code: mneme.OpDrop, First: 4, Last: 4}}, "LEDGER of 0"},
