@@ -132,6 +132,7 @@ var ErrorCodes = []ErrorCode{
 		"Page through its messages, or fork at an earlier turn."},
 	{"sign_in_ended", Unauthorized, "The browser's sign-in is unknown, was idle for two hours or has ended with its key.",
 		"Sign in to the console again."},
+	{"static_model_missing", Invalid, "The operator configured no static embedding model.", "Set --static-embeddings, or name another model."},
 	{"store_damaged", Unavailable, "Files of the store are damaged and acknowledged writes are lost; reading goes on.",
 		"The operator must run `mneme repair`."},
 	{"store_stopped", Unavailable, "The store has stopped writing.", "The operator must restart the server."},
