@@ -143,7 +143,7 @@ func TestFoldedRoundTrips(t *testing.T) {
 			t.Errorf("16 commits: %d round trips, want 1", n-2)
 		}
 
-		read(t, s, "live") // prepares the statement
+		read(t, s, "live")                       // prepares the statement
 		conn, err := s.main.Acquire(t.Context()) // the only one
 		if err != nil {
 			t.Fatal(err)
