@@ -127,7 +127,8 @@ func (g guard) query(ctx context.Context, conn *pgxpool.Conn, sql string, args, 
 	if err == nil {
 		err = results(sent, 1)
 	}
-	if closed := sent.Close(); err == nil {
+	closed := sent.Close()
+	if err == nil {
 		err = closed
 	}
 	if undone(err) {
