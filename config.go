@@ -16,8 +16,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// defaultData is the default data folder.
-const defaultData = "./mneme-data"
+const (
+	// defaultListen is the address that a server listens on by default.
+	defaultListen = "127.0.0.1:7700"
+	// defaultData is the default data folder.
+	defaultData = "./mneme-data"
+)
 
 // config is the configuration of `mneme serve`. A flag takes precedence over its environment variable, the variable
 // over the key in the file that --config names, and the key over the default.
@@ -79,7 +83,7 @@ type rawConfig struct {
 }
 
 func newRawConfig() *rawConfig {
-	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{},
+	r := &rawConfig{config: config{Listen: defaultListen, Data: defaultData}, defaults: map[string]*string{},
 		log: rawLogging{level: "info", format: "text", sample: "1"}, console: "true", root: "false", demo: "false"}
 	for _, name := range project.Names() {
 		r.defaults[name] = new(string)
