@@ -77,7 +77,8 @@ func (c *crashes) write(random *rand.Rand, power bool, crash func()) {
 	}
 	_ = child.Process.Kill()
 	_, _ = io.Copy(io.Discard, out)
-	if err := child.Wait(); !crashed { // A disk without power may end the child before it is killed.
+	err = child.Wait()
+	if !crashed { // A disk without power may end the child before it is killed.
 		c.t.Fatalf("the child ended by itself: %v", err)
 	}
 	c.acknowledged = append(c.acknowledged, acknowledged)
@@ -128,7 +129,8 @@ func (c *crashes) check(all, power bool) {
 	s := store.Seal(opened)
 	defer s.Close()
 	if findings := opened.Findings(); len(findings) > c.found {
-		if c.found = len(findings); !power {
+		c.found = len(findings)
+		if !power {
 			c.t.Errorf("round %d: %+v", len(c.acknowledged), findings)
 		}
 	}
