@@ -30,6 +30,8 @@ var ErrorCodes = []ErrorCode{
 	{"content_too_large", TooLarge, "The memory's content exceeds its limit.", "Split it into several memories."},
 	{"core_never_expires", Invalid, "A core memory must not have an expiry.",
 		"Leave expires_at out or choose another category."},
+	{"decision_not_kept", Gone, "The project's setting decisions kept only the row of this model call.",
+		"Set decisions to all to keep later ones."},
 	{"delegation_mismatch", Invalid, "A tool result has another delegation_id than its call.",
 		"Send it with the delegation_id of the call."},
 	{"disk_full", NoSpace, "The server's disk is nearly full; reads still work.", "Tell the operator."},
