@@ -76,6 +76,9 @@ func TestDefaults(t *testing.T) {
 	for _, m := range policies.BuiltIn() {
 		config := map[string]any{}
 		for key, c := range read(t, m).Config {
+			if c.Default == nil {
+				continue
+			}
 			if number, ok := c.Default.(float64); ok && c.Type == "integer" {
 				config[key] = int(number)
 			} else {
