@@ -172,7 +172,7 @@ func TestToolPairTrimLongestTable(t *testing.T) {
 
 // The policy does exactly what the rules do that are read aloud, on small tables and on longer ones.
 func TestToolPairTrimModel(t *testing.T) {
-	for _, size := range []struct{ tables, turns int }{{2000, 5}, {200, 25}, {12, 80}} {
+	for _, size := range []struct{ tables, turns int }{{1500, 5}, {150, 25}, {8, 80}} {
 		seeded(t, size.tables, size.turns, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 			ruled(table, rng)
 			checkTrim(t, table)

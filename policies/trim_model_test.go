@@ -430,16 +430,18 @@ func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []strin
 	p.deepen(int64(newestTurn(t)))
 	p.beside = p.marker
 	p.force()
-	left := false
 	for i, a := range p.all {
 		if p.gone[i] {
-			left = true
 			setAll(becomes, a, drops)
 		} else if i == p.question && i != p.newestUser() && p.pasted(i) {
 			setAll(becomes, a, truncates)
 		}
 	}
 	p.leaveQuestions(becomes)
+	left := false
+	for _, a := range p.all {
+		left = left || !a.system() && becomes[a.first] == drops
+	}
 	return becomes, p.marker > 0 && (left || missing)
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // write writes what becomes of the records. It returns where the oldest message of the window stands, and whether any
-// went.
+// turn went without its question.
 func (t *trim) write(plan *mneme.Plan, r *rules, s *start) (oldest int, left bool) {
 	oldest = -1
 	w := writing{trim: t, rules: r, start: s, why: reasons{budget: t.budget, depth: r.depth.Turns}}
@@ -50,7 +50,7 @@ func (w *writing) runEnd(i int) int {
 	return w.records.Len()
 }
 
-// becomes writes what becomes of a run. It tells whether messages went, and whether any are shown.
+// becomes writes what becomes of a run. It tells whether it went and left nothing, and whether any of it is shown.
 func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) (gone, shown bool) {
 	last := run.End - 1
 	a := cut.Atom{End: run.End, Turn: run.Turn, Facts: run.Facts}
@@ -69,7 +69,7 @@ func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) (
 		if !run.Facts.Question() { // else it is one already
 			plan.Compress(first, last, w.why.left(plan, w.start, first, run.Facts.Question()))
 		}
-		return true, true
+		return false, true
 	}
 	plan.Drop(first, last, w.why.left(plan, w.start, first, run.Facts.Question()))
 	return true, false
