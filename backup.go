@@ -35,7 +35,7 @@ func backupOf(s store.Store, log *slog.Logger) server.BackupFunc {
 
 // backUp writes a backup of a running server, or of a folder that no server has open, to a file.
 func backUp(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
-	out, url, rootKey, data := "", "http://127.0.0.1:7700", "", ""
+	out, url, rootKey, data := "", "http://"+defaultListen, "", ""
 	_, err := readOptions(flag.NewFlagSet("backup", flag.ContinueOnError), []option{
 		{"out", "", "", &out, "`FILE` to write, readable to its owner alone"},
 		{"url", "MNEME_URL", "", &url, "`URL` of the running server"},

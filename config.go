@@ -16,8 +16,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// defaultData is the default data folder.
-const defaultData = "./mneme-data"
+const (
+	// defaultListen is the address that a server listens on by default.
+	defaultListen = "127.0.0.1:7700"
+	// defaultData is the default data folder.
+	defaultData = "./mneme-data"
+)
 
 // config is the configuration of `mneme serve`. A flag takes precedence over its environment variable, the variable
 // over the key in the file that --config names, and the key over the default.
@@ -79,7 +83,7 @@ type rawConfig struct {
 }
 
 func newRawConfig() *rawConfig {
-	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{},
+	r := &rawConfig{config: config{Listen: defaultListen, Data: defaultData}, defaults: map[string]*string{},
 		log: rawLogging{level: "info", format: "text", sample: "1"}, console: "true", root: "false", demo: "false"}
 	for _, name := range project.Names() {
 		r.defaults[name] = new(string)
@@ -96,22 +100,22 @@ func (r *rawConfig) options() []option {
 		{"store", "MNEME_STORE", "store", &c.Store,
 			"`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey,
-			"the operator's `KEY`, who makes tenants (default: none)"},
-		{"console", "MNEME_CONSOLE", "console", &r.console, "`BOOL`: whether browsers are served the console"},
+			"`KEY` of the operator, who creates tenants (default: none)"},
+		{"console", "MNEME_CONSOLE", "console", &r.console, "`BOOL`: whether to serve the console"},
 		{"console-root", "MNEME_CONSOLE_ROOT", "console_root", &r.root,
 			"`BOOL`: whether the root key may sign in to the console"},
-		{"demo", "MNEME_DEMO", "demo", &r.demo, "`BOOL`: whether the project demo is filled with conversations to look at"},
+		{"demo", "MNEME_DEMO", "demo", &r.demo, "`BOOL`: whether to fill the project demo with sample conversations"},
 		{"log-level", "MNEME_LOG_LEVEL", "log_level", &r.log.level,
-			"`LEVEL` from which on events are logged: debug, info, warn or error"},
+			"lowest `LEVEL` to log: debug, info, warn or error"},
 		{"log-format", "MNEME_LOG_FORMAT", "log_format", &r.log.format, "`FORMAT` of the log: text or json"},
 		{"log-sample", "MNEME_LOG_SAMPLE", "log_sample", &r.log.sample,
-			"`SHARE` of successful requests that is logged, from 0 to 1; all others are"},
+			"`SHARE` of successful requests to log, from 0 to 1; others are always logged"},
 		{"debug-listen", "MNEME_DEBUG_LISTEN", "debug_listen", &c.DebugListen,
-			"`[HOST:]PORT` to serve Go's profiles on, without a host on loopback (default: none)"},
+			"`[HOST:]PORT` to serve Go's profiles on; without a host, on loopback (default: none)"},
 		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &r.limits.rate,
-			"`REQUESTS` a second for each tenant (default: no limit)"},
+			"`REQUESTS` that each tenant may send per second, on average (default: no limit)"},
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &r.limits.burst,
-			"`REQUESTS` at once for each tenant (default: a second's)"},
+			"`REQUESTS` that each tenant may send at once (default: as many as in one second)"},
 		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &r.limits.messageBytes,
 			"`BYTES` that each tenant's messages may take (default: no limit)"},
 		{"quota-memory-bytes", "MNEME_QUOTA_MEMORY_BYTES", "quota_memory_bytes", &r.limits.memoryBytes,
@@ -119,23 +123,27 @@ func (r *rawConfig) options() []option {
 		{"quota-memories", "MNEME_QUOTA_MEMORIES", "quota_memories", &r.limits.memories,
 			"`NUMBER` of memories that each tenant may keep (default: no limit)"},
 		{"proxy-upstreams", "MNEME_PROXY_UPSTREAMS", "proxy_upstreams", &c.Upstreams.Hosts,
-			"`HOSTS` that the proxy may call, separated by commas; none: no proxy (default: " + publicHosts + ")"},
+			"`HOSTS` that the proxy may call, separated by commas; \"none\" disables the proxy (default: " +
+				publicHosts + ")"},
 		{"config", "MNEME_CONFIG", "", &r.file,
-			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
+			"YAML `FILE` with settings, such as listen, data or root_key"},
 		// These have no flags, because any process on the machine can read a command line, and a key in it.
-		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
-		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
-		{"", "ANTHROPIC_API_KEY", "anthropic_api_key", &c.Upstreams.Anthropic.Key, "for the proxy, the key at Anthropic"},
+		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "API key of the model provider"},
+		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its base URL, including the version (default: OpenAI's)"},
+		{"", "ANTHROPIC_API_KEY", "anthropic_api_key", &c.Upstreams.Anthropic.Key,
+			"Anthropic API key, for the proxy"},
 		{"", "ANTHROPIC_BASE_URL", "anthropic_base_url", &c.Upstreams.Anthropic.URL,
-			"for the proxy, its URL, with or without the version (default: Anthropic's)"},
+			"Anthropic base URL, with or without the version, for the proxy (default: Anthropic's)"},
 		{"", "MNEME_PROXY_SEAL_KEY", "proxy_seal_key", &c.Upstreams.SealKey,
-			"encrypts the providers' keys that projects set; 32 random characters or more"},
-		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + openai.DefaultModel + ")"},
-		{"", "OPENAI_EMBEDDING_API_KEY", "openai_embedding_api_key", &c.Embeddings.Key, "for embeddings, another key"},
-		{"", "OPENAI_EMBEDDING_URL", "openai_embedding_url", &c.Embeddings.URL, "for embeddings, another URL"},
-		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
-		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
-		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
+			"encrypts the provider keys of projects; at least 32 random characters"},
+		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "the provider's model (default: " + openai.DefaultModel + ")"},
+		{"", "OPENAI_EMBEDDING_API_KEY", "openai_embedding_api_key", &c.Embeddings.Key,
+			"another API key, for embeddings"},
+		{"", "OPENAI_EMBEDDING_URL", "openai_embedding_url", &c.Embeddings.URL,
+			"another base URL, for embeddings"},
+		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "another API key, for summaries"},
+		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "another base URL, for summaries"},
+		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "another model, for summaries"},
 	}, r.defaultOptions()...)
 }
 
@@ -147,7 +155,7 @@ func (r *rawConfig) defaultOptions() (options []option) {
 			env = "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT" // its name in other software
 		}
 		options = append(options, option{"default-" + strings.ReplaceAll(name, "_", "-"), env, "default_" + name,
-			r.defaults[name], "`VALUE` of the setting " + name + " in projects that do not set it"})
+			r.defaults[name], "`VALUE` of " + name + " in projects that do not set it"})
 	}
 	return options
 }

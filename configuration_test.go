@@ -11,7 +11,7 @@ func TestConfigurationPage(t *testing.T) { holdPrinted(t, "docs/CONFIGURATION.md
 
 func settingsTable() string {
 	var b strings.Builder
-	b.WriteString("| flag | environment | key in the file | says | default |\n|---|---|---|---|---|\n")
+	b.WriteString("| flag | environment | key in the file | meaning | default |\n|---|---|---|---|---|\n")
 	for _, o := range newRawConfig().options() {
 		says, fallback, _ := strings.Cut(strings.TrimSuffix(o.usage, ")"), " (default: ")
 		if *o.value != "" {

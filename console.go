@@ -19,7 +19,7 @@ type reach struct{ url, key string }
 // readReach parses the options of a command that asks a running server. The key is MNEME_KEY, or else the key that
 // the server's first start saved in its data folder.
 func readReach(name string, args []string, env lookup, stderr io.Writer) (reach, error) {
-	r, data := reach{url: "http://127.0.0.1:7700"}, defaultData
+	r, data := reach{url: "http://" + defaultListen}, defaultData
 	_, err := readOptions(flag.NewFlagSet(name, flag.ContinueOnError), []option{
 		{"url", "MNEME_URL", "", &r.url, "`URL` of the running server"},
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` of the server, whose admin.key is used where MNEME_KEY is not set"},

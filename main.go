@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
@@ -43,6 +46,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "run the server", serve},
+		{"health", "ask a running server whether it can serve and store", checkHealth},
 		{"console", "print a link that signs a browser in to a running server's console", printConsoleLink},
 		{"demo", "fill the project demo of a running server with conversations to look at", fillDemo},
 		{"backup", "write a backup of a running server, or of a folder", backUp},
@@ -105,6 +109,21 @@ func printHelp(w io.Writer) {
 func printVersion(_ context.Context, _ []string, _ lookup, stdout, _ io.Writer) error {
 	_, err := fmt.Fprintf(stdout, "mneme %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
+}
+
+// invocation returns how a user calls this program that was started as executable: `mneme` where it is found by that
+// name, `go run .` where the toolchain built it for one run, or else its path.
+func invocation(executable string) string {
+	if strings.Contains(executable, string(filepath.Separator)+"go-build") {
+		return "go run ."
+	}
+	if filepath.Base(executable) == executable {
+		return executable
+	}
+	if found, err := exec.LookPath(filepath.Base(executable)); err == nil && found == executable {
+		return filepath.Base(executable)
+	}
+	return executable
 }
 
 // version returns the version that the toolchain stored in the binary: a tag, a pseudo-version, or (devel).

@@ -50,6 +50,11 @@ func TestMap(t *testing.T) {
 			t.Errorf("the table of docs/ARCHITECTURE.md has %d rows for %s, not one", n, name)
 		}
 	}
+	_, table, _ := strings.Cut(string(page), "\n| package | what it does |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if rows := strings.Count(table, "\n") + 1; rows != len(packages) {
+		t.Errorf("the table of docs/ARCHITECTURE.md has %d rows for %d packages", rows, len(packages))
+	}
 }
 
 // engineImports returns the imports between the groups of the engine's packages, and the paths of all its packages

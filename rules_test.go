@@ -64,8 +64,8 @@ var wings = map[string][]string{
 	"sdk":        {},
 	"web":        {},
 	"demo":       {"sdk"},
-	"bench":      {"testdata"},
-	"scripts":    {"testdata", "message"},
+	"bench":      {"testdata", "insight", "message"},
+	"scripts":    {"testdata", "insight", "message"},
 }
 
 // ground lists the packages below all others of the engine, each before those that it imports.

@@ -263,14 +263,11 @@ func ticks(ctx context.Context) <-chan struct{} {
 // greet tells a user who started Mneme for the first time what to do next.
 func greet(w io.Writer, addr net.Addr, file, key, link string) {
 	host, port, _ := net.SplitHostPort(addr.String())
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	url := "http://" + net.JoinHostPort(host, port)
+	url := localURL(host, port)
 	fmt.Fprintf(w, "Mneme runs on %s\n", url)
 	if link != "" {
-		fmt.Fprintf(w, "Open the console. This link signs you in once, within a minute; `mneme console` prints another:"+
-			"\n\n  %s\n\n", consoleLink(url, link))
+		fmt.Fprintf(w, "Open the console. This link signs you in once, within a minute; `%s console` prints another:"+
+			"\n\n  %s\n\n", invocation(os.Args[0]), consoleLink(url, link))
 	}
 	fmt.Fprintf(w, `The key of tenant default (tenant_admin), kept in %s:
 

@@ -191,12 +191,12 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(`# Error codes
 
-Every failure is answered as 'application/problem+json' (RFC 9457). Programs go by 'code', which is stable; 'detail'
-says in words what was wrong, where, and what to do. 'errors' lists the fields or messages at fault, each with a code
-from the same table. 'request_id' finds the request in the log of the server. 'type' links to the code's line on the
-page that each server serves at '/errors'.
+Every failed request gets an 'application/problem+json' response (RFC 9457). Programs should use 'code', which is stable.
+'detail' says what was wrong, where, and what to do. 'errors' lists the fields or messages at fault, each with a code
+from the table below. 'request_id' identifies the request in the log of the server. 'type' links to the entry of the code
+on the page that each server serves at '/errors'.
 
-This page is generated from the tables in the sources: 'go generate ./server'.
+'go generate ./server' prints this page from the tables in the source.
 
 | code | status | meaning | what to do |
 |---|---|---|---|

@@ -72,7 +72,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	t := &call.turn
 	t.caller, t.project = x.caller, x.proxyProject()
-	namespace, err := x.memoryNamespace(call.request.Header.Get(headerNamespace))
+	namespace, err := ident.ReadNamespace(headerNamespace, call.request.Header.Get(headerNamespace))
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
 		Namespace: t.namespace, Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
 		Matched: string(e.Match.Case), Front: e.Match.Front, AsOf: e.AsOf, Pending: e.Pending(),
-		Resolved: e.Match.Case == align.Delta && id.Previous != ""})
+		Resolved: e.Match.Case == align.Delta && id.Previous != "", References: e.References})
 	if long, ok := errors.AsType[*gateway.TooLong](err); ok {
 		return tooLong(call.route.format, long)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
@@ -84,6 +85,8 @@ type Ask struct {
 	Pending []*transcript.Element
 	// Resolved reports that the stored history includes the response or conversation that the request refers to by id.
 	Resolved bool
+	// References are the items that the request refers to by their ids. They are sent as references.
+	References map[string]history.Reference
 }
 
 // Outgoing is a call as it is sent to the provider.
@@ -181,6 +184,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 		e.Messages = reminded(out.ask.Body, w)
 	} else {
 		e.Messages, e.System = assembled(out.ask.Body, w)
+		refer(e.Messages, out.ask.References)
 		e.Resolved = out.ask.Resolved
 	}
 	if e.DropBlocks, err = svc.dropsBlocks(ctx, out, w); err != nil {

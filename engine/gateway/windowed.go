@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
@@ -44,6 +46,21 @@ func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system js
 		return nonNil(shown), nil
 	}
 	return slices.Concat(b.Head, shown), nil
+}
+
+// refer replaces those items of a list that the client sent as references, and that the window shows whole, by the
+// references.
+func refer(list []json.RawMessage, references map[string]history.Reference) {
+	if len(references) == 0 {
+		return
+	}
+	for i, raw := range list {
+		o, _, _ := rawjson.ReadObject(raw)
+		// Reasoning is shown whole or not at all, without its status.
+		if r, ok := references[o.Text("id")]; ok && (bytes.Equal(raw, r.Item) || o.Text("type") == "reasoning") {
+			list[i] = r.Sent
+		}
+	}
 }
 
 // nonNil returns an empty list for nil.

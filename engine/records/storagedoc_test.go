@@ -32,35 +32,35 @@ func TestStorageDocument(t *testing.T) {
 const storageHead = `<!-- go generate ./engine/records writes this file from engine/records/kinds.go. -->
 # What is stored
 
-This is the list of everything that Mneme stores, with the layout of its keys: read it to make sense of a finding of
-'mneme verify'.
+This page lists every kind of record that Mneme stores and the layout of its keys. Use it to understand what
+'mneme verify' reports.
 
 A key begins with a letter and a zero byte. Loose records, which are written without waiting for the disk, begin with
-a 'z' and a letter instead. Behind that come the parts of the key:
+a 'z' and a letter instead. Then come the parts of the key:
 
-- '<project>' is an incarnation: 8 random bytes, new whenever a project, a session, a board or an inbox is made, so
-  that what was deleted can be removed later without being seen again.
-- 'session' is a text; it ends with a zero byte where anything follows it, because no text holds one.
-- 'seq:8' is a number or a hash of so many bytes. Numbers are big-endian, so that keys sort by them.
-- 'time:8' is a time in milliseconds; '-time:8' counts downwards, so that the newest record comes first.
+- '<project>' is an incarnation: 8 random bytes, drawn when a project, session, board or inbox is created. If one is
+  deleted and created again, the records of the old one stay invisible until they are removed.
+- 'session' is a text. If another part follows, a zero byte ends it; texts contain no zero bytes.
+- 'seq:8' is a number or a hash of 8 bytes. Numbers are big-endian, so that keys sort by them.
+- 'time:8' is a time in milliseconds. '-time:8' counts downwards, so that the newest record comes first.
 
-A value has at most 512 KiB, except where the list says "of any length". Of those, one of 512 KiB less 64 bytes or more
-is cut into pieces:
+A value has at most 512 KiB, except where the list says "of any length". Such a value is split into pieces if it has
+512 KiB less 64 bytes or more:
 
-- The piece under the key itself has 512 KiB less 64 bytes. It begins with the length of the whole value (4 bytes) and
-  the first 16 bytes of its SHA-256; the beginning of the value follows.
-- The key of each further piece is four bytes 0xff (behind a 'z' where the value's key is loose), the value's key, and
-  the number of the piece (2 bytes, from 1 on). Each of these pieces begins with the same 16 bytes.
+- The first piece is stored under the key itself and has 512 KiB less 64 bytes. It begins with the length of the whole
+  value (4 bytes) and the first 16 bytes of its SHA-256, followed by the beginning of the value.
+- The key of each further piece is four bytes 0xff (after a 'z' if the key is loose), the original key, and the number
+  of the piece (2 bytes, from 1). Each of these pieces begins with the same 16 bytes of the SHA-256.
 
-Behind everything that is stored under a key stand 4 bytes of CRC-32C over tenant, key and value.
+Each stored value ends with 4 bytes: the CRC-32C of the tenant, the key and the value.
 `
 
 // storageDocument returns docs/STORAGE.md for the table of kinds.
 func storageDocument() string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(storageHead, "'", "`"))
-	for in, title := range [...]string{inTenant: "In the space of a tenant", inSystem: "In the system space",
-		inBoth: "In both"} {
+	for in, title := range [...]string{inTenant: "In the space of each tenant", inSystem: "In the system space",
+		inBoth: "In both spaces"} {
 		b.WriteString("\n## " + title + "\n| Kind | Key | What it holds |\n|---|---|---|\n")
 		for _, k := range Kinds {
 			if k := k.base(); k.in == space(in) {

@@ -91,6 +91,47 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	if c == nil {
 		return nil
 	}
+	h.note(c)
+	first := uint64(0) // the first changed message
+	touch := func(r transcript.Run) {
+		if first == 0 || r.Messages[0] < first {
+			first = r.Messages[0]
+		}
+	}
+	for _, r := range c.Restore {
+		restored, err := svc.restore(t, h, r)
+		if err != nil {
+			return err
+		}
+		if restored {
+			touch(r)
+		}
+	}
+	for _, r := range c.Remove {
+		removed, err := svc.remove(t, h, open, r)
+		if err != nil {
+			return err
+		}
+		if removed {
+			touch(r)
+		}
+	}
+	if first == 0 {
+		return nil
+	}
+	h.Changes++
+	h.Lineage = h.Lineage.Branch("change", h.Changes)
+	if h.Superseded.Message(h.Asked) {
+		var err error
+		if h.Asked, err = svc.LastQuestion(t.Ctx, t.Tenant, h.Extent()); err != nil {
+			return err
+		}
+	}
+	return svc.fallBehind(t, set, h, first)
+}
+
+// note copies to the head what the change says of the client's history.
+func (h *Head) note(c *Change) {
 	if c.Sent != nil {
 		h.Sent = c.Sent
 	}
@@ -108,62 +149,47 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	if c.Rewrites {
 		h.Changes++
 	}
-	first := uint64(0)
-	touch := func(r transcript.Run) {
-		if first == 0 || r.Messages[0] < first {
-			first = r.Messages[0]
-		}
+}
+
+// restore counts the messages of a removed run again. It reports whether it did: not if the run is not removed, or if
+// its messages are absent.
+func (svc *Service) restore(t *records.Tx, h *Head, r transcript.Run) (bool, error) {
+	if !h.Removed.Message(r.Messages[0]) || h.Absent.Message(r.Messages[0]) {
+		return false, nil
 	}
-	for _, r := range c.Restore {
-		if !h.Removed.Message(r.Messages[0]) || h.Absent.Message(r.Messages[0]) {
-			continue
-		}
-		h.Superseded, h.Removed = h.Superseded.Without(r), h.Removed.Without(r)
-		hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
-		if err != nil {
-			return err
-		}
-		for i := range hs {
-			h.count(&hs[i], 1)
-		}
-		touch(r)
+	h.Superseded, h.Removed = h.Superseded.Without(r), h.Removed.Without(r)
+	hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
+	if err != nil {
+		return false, err
 	}
-	for _, r := range c.Remove {
-		if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= transcript.Max/2 {
-			continue
-		}
-		hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
-		if err != nil {
-			return err
-		}
-		whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r)
-		if err != nil {
-			return err
-		}
-		if !whole || !removable(hs) {
-			continue
-		}
-		for i := range hs {
-			h.count(&hs[i], -1)
-		}
-		h.Superseded, h.Removed = h.Superseded.Insert(r), h.Removed.Insert(r)
-		open.Calls = slices.DeleteFunc(open.Calls, func(c transcript.OpenCall) bool {
-			return r.Messages[0] <= c.Seq && c.Seq <= r.Messages[1]
-		})
-		touch(r)
+	for i := range hs {
+		h.count(&hs[i], 1)
 	}
-	if first == 0 {
-		return nil
+	return true, nil
+}
+
+// remove supersedes the messages of a run and closes its open calls. It reports whether it did: not if the run is
+// superseded already, is not made of whole turns or has messages that must stay, or if the session has too many runs.
+func (svc *Service) remove(t *records.Tx, h *Head, open *transcript.OpenCalls, r transcript.Run) (bool, error) {
+	if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= transcript.Max/2 {
+		return false, nil
 	}
-	h.Changes++
-	h.Lineage = h.Lineage.Branch("change", h.Changes)
-	if h.Superseded.Message(h.Asked) {
-		var err error
-		if h.Asked, err = svc.LastQuestion(t.Ctx, t.Tenant, h.Extent()); err != nil {
-			return err
-		}
+	hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
+	if err != nil {
+		return false, err
 	}
-	return svc.fallBehind(t, set, h, first)
+	whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r)
+	if err != nil || !whole || !removable(hs) {
+		return false, err
+	}
+	for i := range hs {
+		h.count(&hs[i], -1)
+	}
+	h.Superseded, h.Removed = h.Superseded.Insert(r), h.Removed.Insert(r)
+	open.Calls = slices.DeleteFunc(open.Calls, func(c transcript.OpenCall) bool {
+		return r.Messages[0] <= c.Seq && c.Seq <= r.Messages[1]
+	})
+	return true, nil
 }
 
 // count adds or subtracts the tokens of a message.

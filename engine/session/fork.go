@@ -37,17 +37,9 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 	if err != nil {
 		return Session{}, err
 	}
-	to := from.Turns
-	if req.AtTurn != nil {
-		to = *req.AtTurn
-	}
-	x, _, err := svc.AsOf(ctx, c.Tenant, from, to, "at_turn")
+	x, err := svc.forkExtent(ctx, c, from, req.AtTurn)
 	if err != nil {
 		return Session{}, err
-	}
-	if n := x.LivingMessages(); n > maxForked {
-		return Session{}, fault.Errorf(fault.TooLarge, "session_too_large",
-			"a fork holds at most %d messages, up to turn %d there are %d: fork at an earlier turn", maxForked, to, n)
 	}
 	var in *staged
 	var size int64
@@ -61,18 +53,14 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 		}
 		if in == nil { // once, however often the commit below is retried
 			spec := from.spec(req.As)
-			if in, err = svc.stage(ctx, c, p, &spec, t.Now); err != nil {
-				return Session{}, err
-			}
-			copied, err := svc.Copy(in.Staging, x, in.head.Incarnation, func(bytes int64) error {
-				size = bytes
-				return svc.checkQuota(ctx, c, bytes)
-			})
+			in, err = svc.stage(ctx, c, p, &spec, t.Now)
 			if err != nil {
 				return Session{}, err
 			}
-			in.order.Open.Calls = copied.Open
-			in.head.fork(from, x, copied)
+			size, err = svc.copyTo(ctx, c, in, from, x)
+			if err != nil {
+				return Session{}, err
+			}
 		}
 		summary, err := svc.SummaryWithin(ctx, c.Tenant, from, x)
 		if err != nil {
@@ -84,19 +72,59 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 		}
 		return h.Session(req.As, set.Encoding).Untitled(), nil
 	})
-	if err == nil {
-		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
-		return svc.forked(ctx, c, projectID, s), nil
+	if err != nil {
+		return s, svc.abandonFork(ctx, c, projectID, id, from, in, err)
 	}
+	svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
+	return svc.forked(ctx, c, projectID, s), nil
+}
+
+// abandonFork deletes what a failed fork has copied, if anything. It returns not_found if the session was deleted in the
+// meantime, and otherwise the error that the fork failed with.
+func (svc *Service) abandonFork(ctx context.Context, c ident.Caller, projectID, id string, from *Head, in *staged,
+	err error) error {
 	if in != nil {
 		in.Abandon(ctx)
 	}
-	if replaced, gone := svc.replaced(ctx, c, projectID, id, from.Incarnation); gone != nil {
-		return s, gone
-	} else if replaced {
-		return s, noSession(id)
+	replaced, gone := svc.replaced(ctx, c, projectID, id, from.Incarnation)
+	switch {
+	case gone != nil:
+		return gone
+	case replaced:
+		return noSession(id)
 	}
-	return s, err
+	return err
+}
+
+// forkExtent returns what of a session a fork at a turn copies; nil means the last turn.
+func (svc *Service) forkExtent(ctx context.Context, c ident.Caller, from *Head, atTurn *uint32) (transcript.Extent, error) {
+	to := from.Turns
+	if atTurn != nil {
+		to = *atTurn
+	}
+	x, _, err := svc.AsOf(ctx, c.Tenant, from, to, "at_turn")
+	if err != nil {
+		return x, err
+	}
+	if n := x.LivingMessages(); n > maxForked {
+		return x, fault.Errorf(fault.TooLarge, "session_too_large",
+			"a fork can have at most %d messages, and there are %d up to turn %d: fork at an earlier turn", maxForked, n, to)
+	}
+	return x, nil
+}
+
+// copyTo copies the messages of an extent to a staged session, and returns their size in bytes.
+func (svc *Service) copyTo(ctx context.Context, c ident.Caller, in *staged, from *Head, x transcript.Extent) (size int64, err error) {
+	copied, err := svc.Copy(in.Staging, x, in.head.Incarnation, func(bytes int64) error {
+		size = bytes
+		return svc.checkQuota(ctx, c, bytes)
+	})
+	if err != nil {
+		return size, err
+	}
+	in.order.Open.Calls = copied.Open
+	in.head.fork(from, x, copied)
+	return size, nil
 }
 
 // fork fills in the head of a copy of the messages that are alive in an extent of another session. Nothing is stored of

@@ -200,3 +200,21 @@ func TestLooksBackAreNoWindowBefore(t *testing.T) {
 		t.Errorf("the window shares %v with the one before", got)
 	}
 }
+
+// TestRepairLeavesNothing sends a result again, alone and in mode repair: nothing is stored, and nothing fails.
+func TestRepairLeavesNothing(t *testing.T) {
+	k := enginetest.New(t)
+	call := `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	result := `{"role":"tool","tool_call_id":"c1","content":"done"}`
+	k.Post("s", enginetest.User("do it"), call, result)
+	before, err := k.Sessions.Get(k.Context(), k.Admin, ident.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := k.Sessions.AppendTurn(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, session.TurnRequest{
+		SessionID: "s", Mode: transcript.ModeRepair, Messages: enginetest.Raw(result)})
+	if err != nil || len(again.Messages) != 0 || again.Revision != before.Revision || again.Turn != before.LastTurn ||
+		len(again.Skipped) != 1 || again.Skipped[0].Code != "duplicate_result" {
+		t.Errorf("got %+v, %v", again, err)
+	}
+}

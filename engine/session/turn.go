@@ -175,13 +175,9 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	if len(t.Messages) == 0 && req.RewindTo == nil {
 		return out, nil, nil
 	}
-	if err := svc.change(tx, set, h, open, req.Change); err != nil {
+	out.Superseded, err = svc.edit(tx, set, h, open, req)
+	if err != nil {
 		return TurnResponse{}, nil, err
-	}
-	if req.RewindTo != nil {
-		if out.Superseded, err = svc.rewind(tx, set, h, open, *req.RewindTo, "rewind_to"); err != nil {
-			return TurnResponse{}, nil, err
-		}
 	}
 	left := h.Extent()
 	var repaired []chat.Skipped
@@ -197,7 +193,7 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	}
 	out.Turn = left.LastTurn()
 	if len(t.Messages) == 0 {
-		if out.Superseded.Turns == 0 {
+		if out.Superseded == nil || out.Superseded.Turns == 0 {
 			return out, repaired, nil
 		}
 		h.Revision++
@@ -211,12 +207,7 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	}
 	h.grow(headers, lineage)
 	t.Names(&h.Names)
-	for i := range headers {
-		m, n := &headers[i], headers[i].Tokens[set.Encoding]
-		out.Tokens += uint64(n)
-		out.Messages = append(out.Messages,
-			TurnMessage{ID: transcript.MessageID(h.Incarnation, m.Seq), Role: chat.RoleName(m.Role), Tokens: n})
-	}
+	out.add(h.Incarnation, headers, set.Encoding)
 	h.LastActivity = tx.Now
 	out.Turn, out.Revision = headers[0].Turn, h.Revision
 	tx.Done = func() {
@@ -224,6 +215,25 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 		svc.Appended(tx.Tenant, p.Incarnation, t, out.Messages)
 	}
 	return out, repaired, svc.putSession(tx, p, session, h, open)
+}
+
+// edit changes what is stored, as the request says, before its messages are added.
+func (svc *Service) edit(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, req *TurnRequest) (
+	*Superseded, error) {
+	if err := svc.change(t, set, h, open, req.Change); err != nil || req.RewindTo == nil {
+		return nil, err
+	}
+	return svc.rewind(t, set, h, open, *req.RewindTo, "rewind_to")
+}
+
+// add lists stored messages in the response and adds their tokens in the encoding.
+func (r *TurnResponse) add(session ident.Incarnation, headers []transcript.Header, encoding int) {
+	for i := range headers {
+		m, n := &headers[i], headers[i].Tokens[encoding]
+		r.Tokens += uint64(n)
+		r.Messages = append(r.Messages,
+			TurnMessage{ID: transcript.MessageID(session, m.Seq), Role: chat.RoleName(m.Role), Tokens: n})
+	}
 }
 
 // putSession collects the writes that update a session whose messages are written: its head, its open calls, and a job

@@ -113,15 +113,7 @@ func run(binary string, sessions int, tokens string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if binary == "" {
-		binary = filepath.Join(folder, "mneme")
-		build := exec.Command("go", "build", "-o", binary, ".")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return err
-		}
-	}
-	server, err := start(binary, filepath.Join(folder, "data"))
+	server, err := buildAndStart(binary, folder)
 	if err != nil {
 		return err
 	}
@@ -161,6 +153,19 @@ func run(binary string, sessions int, tokens string) error {
 	}
 	print(rows)
 	return nil
+}
+
+// buildAndStart starts a server on an empty data folder. It builds the server first if binary is empty.
+func buildAndStart(binary, folder string) (*server, error) {
+	if binary == "" {
+		binary = filepath.Join(folder, "mneme")
+		build := exec.Command("go", "build", "-o", binary, ".")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return nil, err
+		}
+	}
+	return start(binary, filepath.Join(folder, "data"))
 }
 
 func parseBudgets(list string) ([]budget, error) {

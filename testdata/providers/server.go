@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ type Server struct {
 	ids    ids
 	script []Reply
 	seen   []Request
+	items  map[string]any // Responses: what it answered, by id
 }
 
 // Request is one request that a server got.
@@ -36,7 +38,7 @@ type Request struct {
 
 // Start starts a server that stops with the test. The options hold for each of its requests.
 func Start(t testing.TB, opts ...Option) *Server {
-	s := &Server{opts: opts}
+	s := &Server{opts: opts, items: map[string]any{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Chat) })
 	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Responses) })
@@ -155,7 +157,7 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 			make, tokens = c.answer, c.tokens()
 		}
 	case Responses:
-		c, refused := readResponses(body, o)
+		c, refused := readResponses(s.resolved(body), o)
 		refusal = refused
 		if refused == nil {
 			make, tokens = c.answer, c.tokens()
@@ -179,7 +181,27 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 	}
 	a := make(reply, &s.ids)
 	a.created = 1_790_000_000
+	if api == Responses {
+		for _, item := range a.items {
+			s.items[item["id"].(string)] = item
+		}
+	}
 	return a, tokens, nil
+}
+
+// resolved returns a body with the items that its references mean.
+func (s *Server) resolved(body []byte) []byte {
+	fields, err := read(body)
+	if err != nil || !bytes.Contains(body, []byte("item_reference")) {
+		return body
+	}
+	input := fields.list("input")
+	for i, item := range objects(input) {
+		if known := s.items[item.str("id")]; known != nil && kind(item) == "item_reference" {
+			input[i] = known
+		}
+	}
+	return encode(map[string]any(fields.with("input", input)))
 }
 
 func (o object) with(key string, v any) object {

@@ -22,10 +22,6 @@ const (
 // not_found if the project does not exist, and previous_response_not_found if the request continues an unknown response
 // and does not include its history. A request that will not be stored still returns an Exchange, which says why.
 func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string, ask Ask) (*Exchange, error) {
-	said, err := svc.listen(c.Tenant, projectID, &ask)
-	if err != nil {
-		return nil, err
-	}
 	resp, err := svc.before(ctx, c, projectID, &ask)
 	if err != nil {
 		return nil, err
@@ -33,13 +29,16 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if ask.Previous != "" {
 		resp = ask.follow(resp)
 	}
-	x := &Exchange{Session: ask.Session, Delegation: ask.Agent, ask: ask, said: said, given: map[string]uint32{}}
+	x := &Exchange{Session: ask.Session, Delegation: ask.Agent, ask: ask, given: map[string]uint32{}}
 	if ask.Session == "" && ask.Previous != "" {
 		return nil, errUnknown(ask.Previous)
 	}
 	if ask.Session == "" {
+		if x.said, err = listen(ask.Format, ask.Messages); err != nil {
+			return nil, err
+		}
 		x.Unstored, x.Match = noSession, align.Match{Case: align.None}
-		x.first.pending = said.cut(0, len(said.parsed))
+		x.first.pending = x.said.cut(0, len(x.said.parsed))
 		x.first.shown.pending = x.first.pending
 		return x, nil
 	}
@@ -49,6 +48,12 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	x.base, _ = ident.Forked(ask.Session)
 	places, err := svc.places(ctx, c, projectID, x)
 	if err != nil {
+		return nil, err
+	}
+	if err := svc.resolve(ctx, c, x, places); err != nil {
+		return nil, err
+	}
+	if x.said, err = svc.listen(c.Tenant, projectID, &x.ask); err != nil {
 		return nil, err
 	}
 	for i := range places {

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
@@ -33,16 +34,20 @@ type Service struct {
 	histories *lru.Map[*history]
 	loops     *lru.Map[*loops]
 	requests  *lru.Map[elements]
+	items     *lru.Map[*items]
 	queues    *admission.Lines // for commits to the same session
 }
 
-// New returns a Service. The cache of sessions uses at most limit bytes, and so do the caches of open turns and of
-// requests. If limit is 0, it is 64 MiB.
+// New returns a Service. The cache of sessions uses at most limit bytes, and so do the caches of open turns, of requests
+// and of items. If limit is 0, it is 64 MiB.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, queues: admission.NewLines(maxWaiting),
 		histories: lru.New(limit, func() *history { return new(history) }),
 		loops:     lru.New(limit, func() *loops { return new(loops) }),
-		requests:  lru.New(limit, func() elements { return nil })}
+		requests:  lru.New(limit, func() elements { return nil }),
+		items: lru.New(limit, func() *items {
+			return &items{byID: map[string]json.RawMessage{}, read: map[ident.Incarnation]uint64{}}
+		})}
 }
 
 // Ask is a request for a model's reply, as far as it is needed to find what is new.
@@ -109,6 +114,8 @@ type Exchange struct {
 	Head    *session.Head
 	// Unstored says why the exchange will not be stored, whatever the reply is. It is empty if it will be.
 	Unstored string
+	// References are the items that the request refers to by their ids and that are stored.
+	References map[string]Reference
 
 	ask   Ask
 	said  saying
@@ -121,6 +128,8 @@ type Exchange struct {
 	side    place             // the session of base's side calls; its line is not read
 	taken   int               // forks up to this number exist
 	given   map[string]uint32 // the turn numbers that each session had assigned when the request began
+	// unresolved says that the request refers to items that are not stored.
+	unresolved bool
 }
 
 // Pending returns the messages after the stored history up to AsOf that are not stored yet: the input of the request's

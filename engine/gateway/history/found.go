@@ -372,10 +372,13 @@ func (x *Exchange) goOnFrom(f *found) {
 	}
 }
 
-// spares reports whether turns that would be taken back must stay. A sub-agent takes back no turns of others. An open
-// turn takes back no turns that came after it began, unless the same request made them.
+// spares reports whether turns that would be taken back must stay. A sub-agent takes back no turns of others, and a
+// request with unknown references may mean what it seems to replace. An open turn takes back no turns that came after it began, unless the same request made them.
 func (x *Exchange) spares(f *found, ls *loops) bool {
 	if x.Delegation != "" && f.others(x.Delegation, *f.back) {
+		return true
+	}
+	if x.unresolved && f.match.Case != align.Rewind {
 		return true
 	}
 	if f.loop == nil || f.line.lastTurn() <= f.loop.given {

@@ -49,75 +49,95 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 	if err != nil {
 		return out, damaged, err
 	}
-	hidden, descending := x.Superseded, order.Descending
+	todo := remainder{first: 1, last: x.Messages, hidden: x.Superseded, descending: order.Descending}
 	if order.Superseded {
-		hidden = absent
+		todo.hidden = absent
 	}
-	first, last := uint64(1), x.Messages // still to be listed
 	if cursor != nil {
 		if len(cursor) != 8 {
 			return out, damaged, records.ErrCursor()
 		}
-		at := binary.BigEndian.Uint64(cursor)
-		if descending {
-			last = min(last, max(at, 1)-1)
-		} else {
-			first = at + 1
-		}
+		todo.after(binary.BigEndian.Uint64(cursor))
 	}
 	size := 0
-	skip := func() (end uint64) { // skips hidden messages at the position of the listing, and returns the end of the next stretch
-		if !descending {
-			first, end = hidden.Stretch(first)
-			return min(end, last)
-		}
-		last = hidden.LastMessage(last)
-		for end = range hidden.Living(last) {
+	for len(out.Data) < limit && size < pageBytes {
+		// Read a few at a time, so that long bodies are not all in memory at once.
+		from, to, ok := todo.stretch(min(uint64(limit-len(out.Data)), 64))
+		if !ok {
 			break
 		}
-		return max(end, first)
-	}
-	for end := skip(); first <= last && len(out.Data) < limit && size < pageBytes; end = skip() {
-		// Read a few at a time, so that long bodies are not all in memory at once.
-		n := min(uint64(limit-len(out.Data)), 64, end-first+1)
-		from := first
-		if descending {
-			n = min(uint64(limit-len(out.Data)), 64, last-end+1)
-			from = last - n + 1
-		}
-		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, from, from+n-1)
+		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, from, to)
 		if err != nil {
 			return out, damaged, err
 		}
-		if descending {
+		if order.Descending {
 			slices.Reverse(bodies)
 		}
 		for _, body := range bodies {
 			if size >= pageBytes {
 				break
 			}
-			seq := first
-			if descending {
-				seq = last
-				last--
-			} else {
-				first++
-			}
+			seq := todo.take()
 			m := listed(x.Incarnation, seq, body, encoding)
 			m.Superseded = x.Superseded.Message(seq)
 			out.Data, damaged = append(out.Data, m), damaged || m.Damaged
 			size += len(body)
 		}
 	}
-	skip()
-	if out.HasMore = first <= last; out.HasMore {
-		at := first - 1
-		if descending {
-			at = last + 1
-		}
-		out.NextCursor = records.Cursor(binary.BigEndian.AppendUint64(nil, at), []byte("messages"), x.Incarnation[:])
+	if _, _, out.HasMore = todo.stretch(1); out.HasMore {
+		at := binary.BigEndian.AppendUint64(nil, todo.cursor())
+		out.NextCursor = records.Cursor(at, []byte("messages"), x.Incarnation[:])
 	}
 	return out, damaged, nil
+}
+
+// remainder holds the messages that are still to be listed: those from first to last that are not hidden.
+type remainder struct {
+	first, last uint64
+	hidden      Runs
+	descending  bool
+}
+
+// after excludes the messages up to the given one, in the order of the list.
+func (r *remainder) after(seq uint64) {
+	if r.descending {
+		r.last = min(r.last, max(seq, 1)-1)
+	} else {
+		r.first = seq + 1
+	}
+}
+
+// stretch skips hidden messages. It returns the lowest and highest numbers of the next messages to list, at most so many
+// and with no hidden ones between them, or false if there are none.
+func (r *remainder) stretch(most uint64) (from, to uint64, ok bool) {
+	if !r.descending {
+		var end uint64
+		r.first, end = r.hidden.Stretch(r.first)
+		return r.first, min(end, r.last, r.first+most-1), r.first <= r.last
+	}
+	r.last = r.hidden.LastMessage(r.last)
+	for begin := range r.hidden.Living(r.last) {
+		return max(begin, r.first, r.last-min(r.last, most)+1), r.last, r.first <= r.last
+	}
+	return 0, 0, false
+}
+
+// take removes the next message and returns its number.
+func (r *remainder) take() uint64 {
+	if r.descending {
+		r.last--
+		return r.last + 1
+	}
+	r.first++
+	return r.first - 1
+}
+
+// cursor returns the number of a message that the next page begins after.
+func (r *remainder) cursor() uint64 {
+	if r.descending {
+		return r.last + 1
+	}
+	return r.first - 1
 }
 
 // listed returns a stored message as a list shows it.

@@ -150,39 +150,44 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 			l.sessions = append(l.sessions, h.Incarnation)
 		}
 	}
-	more := func(last []byte) {
+	rows, last, err := l.page(&f, limit)
+	if last != nil {
 		out.HasMore, out.NextCursor = true, records.Cursor(last[len(list):], list)
 	}
-	var last []byte // the last key of the page
+	out.Data = append(out.Data, rows...)
+	return out, err
+}
+
+// page returns the next rows that pass the filter, and the key after which the next page begins, which is nil on the last
+// page. Damaged rows are left out: verify reports them.
+func (l *lister) page(f *Filter, limit int) (rows []Row, last []byte, err error) {
 	n := limit + 1
-	if f.Outcome != "" || f.Policy != "" || f.Cut != nil { // of which there may be few
+	if f.Outcome != "" || f.Policy != "" || f.Cut != nil { // few rows may pass
 		n = max(n, fewLooked)
 	}
 	for looked := 0; ; {
 		items, end, err := l.next(n)
 		if err != nil {
-			return out, err
+			return rows, nil, err
 		}
 		for _, it := range items {
 			looked++
 			row := new(Row)
 			if it.Value == nil || json.Unmarshal(it.Value, row) != nil || !f.takes(row) {
-				continue // damaged rows are left out: verify names them
+				continue
 			}
-			if len(out.Data) == limit {
-				more(last)
-				return out, nil
+			if len(rows) == limit {
+				return rows, last, nil
 			}
 			_, id := splitRowKey(it.Key)
 			row.ID, last = id.String(), it.Key
-			out.Data = append(out.Data, *row)
+			rows = append(rows, *row)
 		}
 		if end {
-			return out, nil
+			return rows, nil, nil
 		}
 		if looked >= maxLooked || l.days >= maxDays {
-			more(l.rng.To)
-			return out, nil
+			return rows, l.rng.To, nil
 		}
 	}
 }
