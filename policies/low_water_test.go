@@ -1,7 +1,9 @@
 package policies_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
@@ -128,7 +130,7 @@ func spare(table *mnemetest.Table, before []int64) bool {
 			kept[i] = kept[i] || seq == int64(r.Seq)
 		}
 	}
-	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16)
+	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16+max(uint64(table.BudgetTokens)/10, 200))
 }
 
 // Windows of a session share their beginnings and hold what they may.
@@ -237,9 +239,9 @@ func TestQuestionsAreLeft(t *testing.T) {
 	}
 	s.Config["question_tokens"] = 0
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..79 beyond_depth", `insert 80 "[earlier messages left out]"`)
-	s.Records[70].CompressedTokens = 201 // no question that is older than one without room
+	s.Records[70].CompressedTokens = 201 // it is shortened, and costs 44 tokens
 	delete(s.Config, "question_tokens")
-	if ops := brief(run(t, toolpairtrim.Assemble, &s.Table)); ops[0] != "drop 0..71 beyond_depth" || len(ops) != 6 {
+	if ops := brief(run(t, toolpairtrim.Assemble, &s.Table)); ops[0] != "drop 0..65 beyond_depth" || len(ops) != 9 {
 		t.Errorf("plan %q", ops)
 	}
 }
@@ -251,11 +253,57 @@ func TestQuestionsOfAnEarlierStep(t *testing.T) {
 		s.Say(turn+1, mneme.User, 20).Marked(mneme.Compressed)
 	}
 	s.Turns(41, 60)
-	s.BudgetMessages, s.BudgetTokens = 50, 2000
+	s.BudgetMessages, s.BudgetTokens, s.Config = 50, 2000, map[string]any{"ledger_tokens": 0}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)))
 	s.BudgetTokens = 1000
 	ops := brief(run(t, toolpairtrim.Assemble, &s.Table))
 	equal(t, ops, "drop 0..24 over_max_tokens", `insert 25 "[earlier messages left out]"`)
+}
+
+// A ledger of all that went stands in the marker's place, or alone where each turn left its question. Without a marker
+// there is none.
+func TestLedger(t *testing.T) {
+	ledger := func(s *policytest.Talk) string {
+		t.Helper()
+		var out []string
+		for _, op := range run(t, toolpairtrim.Assemble, &s.Table) {
+			if op.Code == mneme.OpLedger || op.Code == mneme.OpInsert {
+				out = append(out, fmt.Sprint(op.Code, " ", op.First, " ", op.Last, " ", op.Argument))
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	s := new(policytest.Talk).Turns(1, 30)
+	for i := range s.Records {
+		s.Records[i].CompressedTokens = 25 * uint32(1-i%2)
+	}
+	s.CountTokens, s.Config = fiveTokens, map[string]any{}
+	for _, c := range []struct {
+		tokens         uint32
+		ledger, marker any
+		want           string
+	}{
+		{0, nil, nil, "10 0 19 1505"},
+		{8000, nil, nil, "10 0 19 805"},
+		{100_000, nil, nil, "10 0 19 1505"},
+		{900, nil, nil, "6 20 20 0, 10 0 19 205"}, // no room for questions
+		{610, nil, nil, "6 24 24 0, 10 0 23 157"},
+		{8000, 99, nil, "10 0 19 104"},
+		{8000, 0, nil, ""},
+		{8000, nil, false, ""},
+	} {
+		clear(s.Config)
+		if c.ledger != nil {
+			s.Config["ledger_tokens"] = c.ledger
+		}
+		if c.marker != nil {
+			s.Config["marker"] = c.marker
+		}
+		s.BudgetTokens = c.tokens
+		if got := ledger(s); got != c.want {
+			t.Errorf("%d tokens, config %v: %s, want %s", c.tokens, s.Config, got, c.want)
+		}
+	}
 }
 
 // A turn that uses tools is not begun where its like would not have room, once something was left out.

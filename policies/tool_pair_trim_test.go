@@ -90,7 +90,7 @@ func TestToolPairTrim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.table.BudgetMessages, c.table.BudgetTokens = c.messages, c.tokens
-			c.table.Config = map[string]any{"low_water": 1.0, "depth": 100, "question_tokens": 0}
+			c.table.Config = map[string]any{"low_water": 1.0, "depth": 100, "question_tokens": 0, "ledger_tokens": 0}
 			maps.Copy(c.table.Config, c.config)
 			c.table.CountTokens = fiveTokens
 			equal(t, brief(run(t, toolpairtrim.Assemble, &c.table.Table)), c.want...)
@@ -100,7 +100,7 @@ func TestToolPairTrim(t *testing.T) {
 
 func TestToolPairTrimSaysWhy(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 40)
-	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100}
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100, "ledger_tokens": 0}
 	ops := run(t, toolpairtrim.Assemble, &s.Table)
 	if want := "over_max_messages: the window came to 51 messages, the budget is 50"; ops[0].Reason != want {
 		t.Errorf("reason %q, want %q", ops[0].Reason, want)
@@ -140,8 +140,9 @@ func TestToolPairTrimMarksWhatIsMissing(t *testing.T) {
 			s.BudgetTokens, s.CountTokens = c.tokens, fiveTokens
 			s.SummaryCovers, s.OlderExist = c.covers, c.older
 			ops := run(t, toolpairtrim.Assemble, &s.Table)
-			marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert
-			if marked != c.marked || marked && ops[len(ops)-1].Text != "[earlier messages left out]" {
+			at := slices.IndexFunc(ops, func(op mnemetest.Op) bool { return op.Code == mneme.OpInsert })
+			marked := at >= 0
+			if marked != c.marked || marked && ops[at].Text != "[earlier messages left out]" {
 				t.Errorf("marked %v, want %v; plan %q", marked, c.marked, brief(ops))
 			}
 		})
@@ -165,7 +166,7 @@ func TestToolPairTrimLongestTable(t *testing.T) {
 		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i,
 			Tokens: 1})
 	}
-	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100}
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100, "ledger_tokens": 0}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
 		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out]"`)
 }
@@ -192,6 +193,9 @@ func ruled(table *mnemetest.Table, rng *rand.Rand) {
 	}
 	if often() {
 		table.Config["depth"], table.Config["depth_step"] = 1+rng.IntN(12), 1+rng.IntN(6)
+	}
+	if often() {
+		table.Config["ledger_tokens"] = rng.IntN(300)
 	}
 	if often() {
 		table.Config["question_tokens"] = rng.IntN(200)
@@ -227,8 +231,16 @@ func missingOf(t *mnemetest.Table) bool {
 
 func checkTrim(t *testing.T, table *mnemetest.Table) {
 	t.Helper()
-	want, marker := model(table, markerRoom, missingOf(table))
+	want, marker, ledger := model(table, markerRoom, missingOf(table))
 	ops := run(t, toolpairtrim.Assemble, table)
+	if n := len(ops); (n > 0 && ops[n-1].Code == mneme.OpLedger) != (ledger > 0) {
+		t.Fatalf("a ledger, want one of %d tokens: %q\n%s", ledger, brief(ops), listed(table))
+	} else if ledger > 0 {
+		if got := uint64(ops[n-1].Argument); got != ledger+markerText {
+			t.Fatalf("a ledger of %d tokens, want %d beside the marker\n%s", got, ledger, listed(table))
+		}
+		ops = ops[:n-1]
+	}
 	by := covered(table, ops)
 	names := map[mneme.OpCode]string{mneme.OpDrop: drops, mneme.OpCompress: compresses, mneme.OpTruncate: truncates}
 	for i := range table.Records {
@@ -268,6 +280,15 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 		}
 	}
 	extra := uint64(0)
+	if n := len(ops); n > 0 && ops[n-1].Code == mneme.OpLedger { // it takes the place of the marker
+		extra = uint64(ops[n-1].Argument)
+		if n == 1 || ops[n-2].Code != mneme.OpInsert {
+			extra += messageTokens
+		} else {
+			extra -= uint64(table.CountTokens("[earlier messages left out]"))
+		}
+		ops = ops[:n-1]
+	}
 	for i, op := range ops {
 		switch op.Code {
 		case mneme.OpInsert:
@@ -276,9 +297,11 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 				t.Fatalf("marker %v, the oldest message is %d", op, oldest)
 			}
 		case mneme.OpCompress:
+			question := uint64(0)
 			for _, r := range table.Records[op.First : op.Last+1] {
-				extra += uint64(r.CompressedTokens)
+				question += uint64(r.CompressedTokens)
 			}
+			extra += min(question, uint64(op.Argument)+mneme.QuestionOverhead)
 		case mneme.OpTruncate:
 			extra += uint64(op.Argument)
 			if r := table.Records[op.First]; r.Role != mneme.User || op.First != op.Last || r.Tokens <= table.BudgetTokens/4 {

@@ -32,7 +32,7 @@ type played struct {
 	share, room     float64
 	depth, step     int64
 	questionsTokens uint64
-	marker          uint64
+	marker, ledger  uint64
 }
 
 func number[T any](t *mnemetest.Table, key string, absent T) T {
@@ -62,8 +62,22 @@ func play(t *mnemetest.Table, markerCost uint64) *played {
 			p.marker = markerCost
 		}
 	}
-	p.beside = p.marker + p.questionsTokens
+	if p.marker > 0 {
+		p.ledger = p.ledgerTokens()
+	}
+	p.beside = p.marker + p.ledger + p.questionsTokens
 	return p
+}
+
+// ledgerTokens is the room of the ledger.
+func (p *played) ledgerTokens() uint64 {
+	b := uint64(p.t.BudgetTokens)
+	if set := number(p.t, "ledger_tokens", -1); set >= 0 {
+		return uint64(set)
+	} else if b == 0 {
+		return 1500
+	}
+	return min(max(b/10, 200), 1500, b/4)
 }
 
 func within(n uint64, bound uint32) bool { return bound == 0 || n <= uint64(bound) }
@@ -413,7 +427,7 @@ func (p *played) force() {
 
 // model plays a table and says what becomes of each record, and whether the marker stands. MarkerCost is what the policy
 // must set aside for its marker.
-func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []string, marker bool) {
+func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []string, marker bool, ledger uint64) {
 	p := play(t, markerCost)
 	becomes = slices.Repeat([]string{keeps}, len(t.Records))
 	for i := range t.Records {
@@ -422,7 +436,7 @@ func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []strin
 		}
 	}
 	if !missing && p.allFits() {
-		return becomes, false
+		return becomes, false, 0
 	}
 	for range p.all {
 		p.arrive()
@@ -438,11 +452,15 @@ func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []strin
 		}
 	}
 	p.leaveQuestions(becomes)
-	left := false
+	lost, gone := false, false
 	for _, a := range p.all {
-		left = left || !a.system() && becomes[a.first] == drops
+		lost = lost || !a.system() && becomes[a.first] == drops
+		gone = gone || !a.system() && (becomes[a.first] == drops || becomes[a.first] == compresses)
 	}
-	return becomes, p.marker > 0 && (left || missing)
+	if !gone {
+		p.ledger = 0
+	}
+	return becomes, p.marker > 0 && (lost || missing), p.ledger
 }
 
 func newestTurn(t *mnemetest.Table) uint32 {
@@ -477,7 +495,8 @@ func (p *played) leaveQuestions(becomes []string) {
 	_, tokens := p.window()
 	room := p.questionsTokens
 	if b := uint64(p.t.BudgetTokens); b > 0 {
-		room = min(room, b-min(b, tokens))
+		p.ledger = min(p.ledger, b-min(b, tokens))
+		room = min(room, b-min(b, tokens+p.ledger))
 	}
 	for end := len(p.all) - 1; end >= 0; {
 		first := end
@@ -524,7 +543,10 @@ func (p *played) questionOf(first, last int) (tokens uint64) {
 	if !asks {
 		return 0
 	}
-	return tokens
+	if p.all[first].question() {
+		return tokens
+	}
+	return min(tokens, 32+12)
 }
 
 // roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest,

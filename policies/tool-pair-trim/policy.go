@@ -1,5 +1,5 @@
 // Package toolpairtrim is the built-in policy that fits a window into its budget: turns go from the oldest on, never a
-// call without its results; of what went it leaves the newest questions, and one marker says that something was left out.
+// call without its results; of what went it leaves the newest questions and a ledger of what was named there.
 package toolpairtrim
 
 import (
@@ -29,7 +29,7 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if !t.marked {
 		t.marker = 0
 	}
-	t.questions = t.roomForQuestions(depth)
+	t.questions, t.named = t.roomForQuestions(depth), t.roomForLedger()
 	r := t.rules(depth, all)
 	s := r.run(newest)
 	s.total.Tokens -= r.beside
@@ -38,9 +38,16 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	}
 	s.total.Tokens += t.marker
 	t.force(&s)
-	oldest, left := t.write(plan, &r, &s)
-	if t.marked && (left || missing) {
-		insertMarker(plan, oldest)
+	if b := t.budget.Tokens; b > 0 {
+		t.named = min(t.named, b-min(b, s.total.Tokens))
+	}
+	o := t.write(plan, &r, &s)
+	if t.marked && (o.lost || missing) {
+		insertMarker(plan, o.oldest)
+	}
+	if t.named > 0 && o.first >= 0 { // in the place of the marker, where it names anything
+		tokens := t.named + t.marker - messageTokens
+		plan.Ledger(o.first, o.last, int(min(tokens, mneme.MaxLedger)), plan.Text("ledger"))
 	}
 	return nil
 }
@@ -53,6 +60,7 @@ type trim struct {
 	marked    bool   // the marker has room
 	marker    uint64 // tokens that it takes
 	questions uint64 // tokens that earlier questions may take of turns that go
+	named     uint64 // tokens that the ledger may take of what turns that go named, beside the marker
 	notices   notices
 	unpin     int // pinned atoms before this record have no room
 }
@@ -66,7 +74,7 @@ const (
 // rules are what the walk goes by.
 func (t *trim) rules(depth cut.Depth, all sums) rules {
 	r := rules{records: t.records, budget: t.budget, share: t.req.ConfigFloat("low_water", defaultShare),
-		beside: t.marker + t.questions, notices: t.notices.worth == allNotices, older: t.req.OlderExist(), depth: depth}
+		beside: t.marker + t.named + t.questions, notices: t.notices.worth == allNotices, older: t.req.OlderExist(), depth: depth}
 	if !(r.share >= 0 && r.share < 1) {
 		r.share = 1
 	}
@@ -98,6 +106,22 @@ func (t *trim) roomForQuestions(depth cut.Depth) uint64 {
 		return 0
 	}
 	return min(b/16, most)
+}
+
+// roomForLedger is the tokens that the ledger may take. There is none without a marker.
+func (t *trim) roomForLedger() uint64 {
+	const least, most = 200, 1500
+	if !t.marked {
+		return 0
+	}
+	if room := t.req.ConfigInt("ledger_tokens", -1); room >= 0 {
+		return uint64(room)
+	}
+	b := t.budget.Tokens
+	if b == 0 {
+		return most
+	}
+	return min(max(b/10, least), most, b/4)
 }
 
 // reaches tells whether messages in full are of turns up to a place.

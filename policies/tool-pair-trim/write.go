@@ -5,27 +5,51 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// write writes what becomes of the records. It returns where the oldest message of the window stands, and whether any
-// turn went without its question.
-func (t *trim) write(plan *mneme.Plan, r *rules, s *start) (oldest int, left bool) {
-	oldest = -1
+// questionTokens is the tokens that the text of an earlier question may have.
+const questionTokens = 32
+
+// outcome is what a plan makes of a table.
+type outcome struct {
+	oldest      int  // where the oldest message of the window stands
+	lost        bool // a turn went without its question
+	first, last int  // what goes, or is left as its question: from -1 on, nothing is
+}
+
+// write writes what becomes of the records.
+func (t *trim) write(plan *mneme.Plan, r *rules, s *start) outcome {
+	o := outcome{oldest: -1, first: -1}
 	w := writing{trim: t, rules: r, start: s, why: reasons{budget: t.budget, depth: r.depth.Turns}}
 	asked := w.firstQuestion()
 	end := max(s.from, s.asked, t.unpin)
-	for i := 0; i < t.records.Len() && (i < end || oldest < 0); {
+	for i := 0; i < t.records.Len() && (i < end || o.oldest < 0); {
 		run := cut.RunAt(t.records, i, w.runEnd(i))
-		gone, shown := w.becomes(plan, i, run, asked)
-		left = left || gone
-		if shown && oldest < 0 {
-			oldest = i
+		is := w.becomes(plan, i, run, asked)
+		if is != untouched && o.first < 0 {
+			o.first = i
+		}
+		if is != untouched {
+			o.last = run.End - 1
+		}
+		o.lost = o.lost || is == gone
+		if is != gone && !run.Facts.System() && o.oldest < 0 {
+			o.oldest = i
 		}
 		i = run.End
 	}
-	if oldest < 0 {
-		oldest = t.records.Len()
+	if o.oldest < 0 {
+		o.oldest = t.records.Len()
 	}
-	return oldest, left
+	return o
 }
+
+// fate is what becomes of a run.
+type fate uint8
+
+const (
+	untouched fate = iota // it is there
+	asking                // its question is
+	gone
+)
 
 // writing is a plan under way.
 type writing struct {
@@ -50,29 +74,29 @@ func (w *writing) runEnd(i int) int {
 	return w.records.Len()
 }
 
-// becomes writes what becomes of a run. It tells whether it went and left nothing, and whether any of it is shown.
-func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) (gone, shown bool) {
+// becomes writes what becomes of a run.
+func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) fate {
 	last := run.End - 1
 	a := cut.Atom{End: run.End, Turn: run.Turn, Facts: run.Facts}
 	switch {
 	case run.Facts.System():
-		return false, false
+		return untouched
 	case first < w.unpin && run.Facts.OnlyPinned():
 		plan.Drop(first, last, w.why.unpinned(plan))
-		return true, false
+		return gone
 	case w.start.stays(first, a):
 		if first == w.start.question && w.cutsQuestion(first) {
 			plan.Truncate(first, last, int(w.rules.short), w.why.pasted(plan, w.rules.short))
 		}
-		return false, true
+		return untouched
+	case first >= asked && w.leavesQuestion(&run) && run.Facts.Question():
+		return untouched
 	case first >= asked && w.leavesQuestion(&run):
-		if !run.Facts.Question() { // else it is one already
-			plan.Compress(first, last, w.why.left(plan, w.start, first, run.Facts.Question()))
-		}
-		return false, true
+		plan.CompressTo(first, last, questionTokens, w.why.left(plan, w.start, first, run.Facts.Question()))
+		return asking
 	}
 	plan.Drop(first, last, w.why.left(plan, w.start, first, run.Facts.Question()))
-	return true, false
+	return gone
 }
 
 // cutsQuestion tells whether the question that is kept is shown cut.
@@ -93,7 +117,7 @@ func (w *writing) leavesQuestion(run *cut.Run) bool {
 func (w *writing) firstQuestion() int {
 	room := w.questions
 	if b := w.budget.Tokens; b > 0 {
-		room = min(room, b-min(b, w.start.total.Tokens))
+		room = min(room, b-min(b, w.start.total.Tokens+w.named))
 	}
 	total := uint64(0)
 	end := max(w.start.from, w.start.asked)
@@ -113,8 +137,11 @@ func (w *writing) firstQuestion() int {
 
 // asks is the tokens of the question that can be left of a run that goes.
 func (w *writing) asks(first int, run *cut.Run) uint64 {
-	if w.start.stays(first, cut.Atom{Facts: run.Facts}) || !w.leavesQuestion(run) {
+	switch {
+	case w.start.stays(first, cut.Atom{Facts: run.Facts}) || !w.leavesQuestion(run):
 		return 0
+	case run.Facts.Question():
+		return run.Question
 	}
-	return run.Question
+	return min(run.Question, questionTokens+mneme.QuestionOverhead)
 }
