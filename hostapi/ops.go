@@ -74,8 +74,10 @@ var opSpecs = [...]opSpec{
 			"out] They named LABEL: LITERAL, LITERAL; LABEL: LITERAL`. It names literals of those records of the range " +
 			"that this plan drops or compresses and that the viewer may see. The range is whole atoms; the plan must drop " +
 			"or compress the first and the last of them. `argument`: the most tokens of its text, 1 to 4000. The " +
-			"reason in the report is `ledger`, with the number of literals. Where there is nothing to name, it does nothing; " +
-			"otherwise it takes the place of an INSERT of the text `[earlier messages left out]` in the same plan. It may overlap all ops. One LEDGER a plan; [how it is filled](#ledger)"},
+			"reason in the report is `ledger`, with the number of literals. The message is shown as a user's, never as a " +
+			"system prompt's. Where there is nothing to name, it does nothing; otherwise it takes the place of an INSERT of " +
+			"the text `[earlier messages left out]` in the same plan. It may overlap all ops. One LEDGER a plan; " +
+			"[how it is filled](#ledger)"},
 }
 
 // specOf finds an op by its code and template. If the template is unknown, it returns another one of the op; for an
