@@ -240,7 +240,9 @@ func (r *reading) question(asked []*hard.Message) {
 // shortened tells whether a question is one that was too long, without its middle.
 func shortened(text, whole string) bool {
 	head, tail, ok := strings.Cut(text, " … ")
-	return ok && len(text) < len(whole) && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail)
+	whole = squashed(whole)
+	return ok && len(squashed(text)) < len(whole)+len("…") && strings.HasPrefix(whole, squashed(head)) &&
+		strings.HasSuffix(whole, squashed(tail))
 }
 
 // squashed is a text without its white space.
