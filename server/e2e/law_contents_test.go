@@ -239,10 +239,15 @@ func (r *reading) question(asked []*hard.Message) {
 
 // shortened tells whether a question is one that was too long, without its middle.
 func shortened(text, whole string) bool {
-	head, tail, ok := strings.Cut(text, " … ")
 	whole = squashed(whole)
-	return ok && len(squashed(text)) < len(whole)+len("…") && strings.HasPrefix(whole, squashed(head)) &&
-		strings.HasSuffix(whole, squashed(tail))
+	parts := strings.Split(text, "…") // a text may have such a character itself
+	for n := 1; n < len(parts); n++ {
+		head, tail := squashed(strings.Join(parts[:n], "…")), squashed(strings.Join(parts[n:], "…"))
+		if len(head)+len(tail) <= len(whole) && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) {
+			return true
+		}
+	}
+	return false
 }
 
 // squashed is a text without its white space.
