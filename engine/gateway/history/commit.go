@@ -266,7 +266,7 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		return nil
 	}
 	req := session.TurnRequest{SessionID: f.to, Format: all.format.String(), RewindTo: f.back,
-		IfRevision: new(f.revision()), Mode: transcript.ModeRepair}
+		IfRevision: new(f.revision()), Mode: transcript.ModeRepair, Namespace: x.ask.Namespace}
 	if x.Delegation != "" {
 		req.DelegationID = &x.Delegation
 	}
@@ -276,7 +276,8 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		}
 	}
 	if f.match.Case == align.SideCall && f.head == nil {
-		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: f.to, Kind: session.KindBackground})
+		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: f.to, Kind: session.KindBackground,
+			Namespace: x.ask.Namespace})
 		if known, ok := fault.As(err); err != nil && (!ok || known.Code != "session_exists") {
 			return err
 		}
