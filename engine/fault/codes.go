@@ -143,6 +143,8 @@ var ErrorCodes = []ErrorCode{
 		"Page through its messages, or fork at an earlier turn."},
 	{"sign_in_ended", Unauthorized, "The browser's sign-in is unknown, was idle for two hours, or ended with its key.",
 		"Sign in to the console again."},
+	{"static_model_missing", Invalid, "No static embedding model is configured.",
+		"Set --static-embeddings, or name another model."},
 	{"store_damaged", Unavailable, "Files of the store are damaged and acknowledged writes are lost; reads still work.",
 		"The operator must run `mneme repair`."},
 	{"store_stopped", Unavailable, "The store has stopped writing.", "The operator must restart the server."},

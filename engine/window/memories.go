@@ -43,13 +43,14 @@ func (a *assembly) inject() error {
 }
 
 // asSystem tells whether a notice is shown with a system prompt's authority. A marker in Anthropic's format is not,
-// because the system prompt that it would stand in begins the prompt.
+// because the system prompt that it would stand in begins the prompt. A ledger never is, because it consists of what
+// users and tools wrote.
 func (a *assembly) asSystem(it *plan.Item) bool {
 	switch it.Kind {
 	case plan.KindMemory:
 		return a.request.Memories.AsSystem()
 	case plan.KindMarker:
-		return a.format != chat.AnthropicMessages
+		return a.format != chat.AnthropicMessages && len(it.Rows) == 0
 	}
 	return true
 }

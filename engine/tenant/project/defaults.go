@@ -102,5 +102,8 @@ func (svc *Service) CheckDefaults(ctx context.Context) error {
 	if err := svc.allowed(svc.defaults.Upstreams); err != nil {
 		return err
 	}
+	if err := svc.checkStatic(&svc.defaults); err != nil {
+		return err
+	}
 	return svc.Pipelines.Check(svc.db.Begin(ctx, records.SystemTenant), svc.defaults, false)
 }
