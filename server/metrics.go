@@ -79,7 +79,7 @@ func (s *Server) watchWindows() {
 		name, help string
 		value      *atomic.Uint64
 	}{
-		{"mneme_windows_total", "Windows that were kept as decisions.", &c.Windows},
+		{"mneme_windows_total", "Windows that were answered.", &c.Windows},
 		{"mneme_windows_compared_total", "Windows that had one before them, for the same session, viewer and format.",
 			&c.Compared},
 		{"mneme_windows_cut_total", "Windows that do not begin with all history of the one before.", &c.Cut},

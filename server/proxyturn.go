@@ -119,7 +119,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
-	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session, Namespace: t.namespace,
+	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session, Namespace: namespace,
 		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Tools: len(b.Tools) > 0, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
 		// The provider has the history of a conversation.
@@ -136,10 +136,10 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		t.exchange, t.stored, call.mode = nil, noSession, project.ModeOff
 		return nil
 	}
-	if err := e.Head.CheckNamespace(e.Session, t.namespace); err != nil {
+	if err := e.Head.CheckNamespace(e.Session, namespace); err != nil {
 		return err
 	}
-	if t.namespace == nil && e.Head != nil {
+	if namespace == nil && e.Head != nil && len(e.Head.Namespace) > 0 {
 		t.namespace = e.Head.Namespace
 	}
 	if e.Unstored != "" { // its history is unknown
@@ -154,11 +154,17 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if b, err = call.withTools(b); err != nil {
 		return err
 	}
+	if call.mode == project.ModeAssemble && call.setup.Settings.Decisions == project.DecisionsNone &&
+		b.Format == chat.AnthropicMessages && b.Thinking == "adaptive" {
+		return relay.Refuse(http.StatusUnprocessableEntity, "decisions_needed", "The project keeps no decisions, and without "+
+			"them Mneme cannot tell which thinking the provider still accepts. Set decisions to all or errors, or proxy_mode "+
+			"to observe or recall.")
+	}
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: e.Project, Head: e.Head, Mode: call.mode,
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
 		Namespace: t.namespace, Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
-		Matched: string(e.Match.Case), Front: e.Match.Front, AsOf: e.AsOf, Pending: e.Pending(),
+		Matched: string(e.Match.Case), Front: e.Match.Front, Differs: e.Differs(), AsOf: e.AsOf, Pending: e.Pending(),
 		Resolved: e.Match.Case == align.Delta && id.Previous != "", References: e.References})
 	if long, ok := errors.AsType[*gateway.TooLong](err); ok {
 		return tooLong(call.route.format, long)

@@ -13,8 +13,10 @@ import (
 // Answer is a window as answered. The messages are stored JSON, which is copied into a buffer and never encoded again:
 // Shown gives them, and JSON the whole answer. Rendered has only its format.
 type Answer struct {
-	// DecisionID is null if the store had no space for the decision, and left out if the request has record false.
-	DecisionID string `json:"decision_id,omitzero"`
+	// DecisionID is null if the decision is not kept, because of the project's settings or because the store had no space,
+	// and left out if the request has record false.
+	DecisionID string      `json:"decision_id,omitzero"`
+	ID         decision.ID `json:"-"` // DecisionID, also if only the row of a model call is kept; zero if the store had no space
 	Rendered
 	Session decision.Session `json:"session"`
 	Explained

@@ -38,6 +38,7 @@ type Settings struct {
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
+	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
 	TokenScale                Scale          `json:"token_scale"`
 	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
@@ -66,6 +67,14 @@ type Pipelines struct {
 
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
+
+// The values of Settings.Decisions. DecisionsErrors keeps the decisions of windows that were cut or shortened, that lost
+// thinking, or in which a step failed.
+const (
+	DecisionsAll    = "all"
+	DecisionsErrors = "errors"
+	DecisionsNone   = "none"
+)
 
 // StaticEmbeddings is the embedding_model that stands for the operator's static model, which runs in process.
 const StaticEmbeddings = "static"
@@ -380,6 +389,9 @@ func (s *Settings) check() error {
 	}
 	if s.SummaryMode != "background" && s.SummaryMode != "wait" {
 		return fault.InvalidField("summary_mode", "invalid_value", "must be background or wait")
+	}
+	if !slices.Contains([]string{DecisionsAll, DecisionsErrors, DecisionsNone}, s.Decisions) {
+		return fault.InvalidField("decisions", "invalid_value", "must be all, errors or none")
 	}
 	if s.Oversized != "shorten" && s.Oversized != "refuse" {
 		return fault.InvalidField("oversized", "invalid_value", "must be shorten or refuse")

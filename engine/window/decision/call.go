@@ -28,15 +28,26 @@ type Call struct {
 	Upstream string `json:"upstream,omitempty"` // the name of the provider's API in the project's settings
 	Matched  string `json:"matched,omitempty"`  // what the request was to the stored history
 	Front    int    `json:"front,omitempty"`    // messages of the client's own in front of those that are stored
-	Status   int    `json:"status,omitempty"`   // of the provider's answer
-	Retried  string `json:"retried,omitempty"`  // why the provider was asked a second time
-	Bypassed string `json:"bypassed,omitempty"` // why no window could be made
+	// Differs counts how the request differs from the stored history; nil if it extends it.
+	Differs  *Differences `json:"differs,omitempty"`
+	Status   int          `json:"status,omitempty"`   // of the provider's answer
+	Retried  string       `json:"retried,omitempty"`  // why the provider was asked a second time
+	Bypassed string       `json:"bypassed,omitempty"` // why no window could be made
 	// DropsBlocks says that the provider was told to leave out thinking that is bound to another prompt.
 	DropsBlocks bool   `json:"drops_blocks,omitempty"`
 	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
 	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
 	Counted     uint64 `json:"counted_tokens,omitempty"`
 	Usage       *Spent `json:"usage,omitempty"` // nil: the provider told none
+}
+
+// Differences counts messages by how a request differs from the stored history.
+type Differences struct {
+	Edited  int `json:"edited"`  // have other texts
+	Removed int `json:"removed"` // are left out, and taken for deleted
+	Cut     int `json:"cut"`     // are left out, and taken for trimmed
+	Own     int `json:"own"`     // are the client's own text and no part of the conversation
+	Older   int `json:"older"`   // were trimmed, and are put in front of the request again
 }
 
 // Spent is what a provider counted, in its own tokens. Input counts all of the prompt, with what was cached.
@@ -47,10 +58,18 @@ type Spent struct {
 	Output  int64 `json:"output_tokens"`
 }
 
-// KeepPassed stores a decision about a call that was sent on without a window of Mneme's.
+// KeepPassed stores a decision about a call that was sent on without a window of Mneme's, or only its row if kept is
+// false.
 func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
-) error {
+	kept bool) error {
 	r.Steps = []Step{}
+	if !kept {
+		b, err := rowAlone(pinc, id, r.row(seen))
+		if err != nil {
+			return err
+		}
+		return svc.db.Commit(ctx, tenant, b)
+	}
 	b, err := r.encode()
 	if err != nil {
 		return err
@@ -68,11 +87,7 @@ func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.In
 func (r *Record) Passed() bool { return r.Window == "" }
 
 // Finish notes how the call of a decision ended. It does nothing where the decision is purged.
-func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, name string, end OfCall) error {
-	id, ok := parseID(name)
-	if !ok {
-		return nil
-	}
+func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, end OfCall) error {
 	key := id.rowKey(pinc)
 	it, err := svc.db.ReadItem(ctx, tenant, key)
 	if err != nil || it.Value == nil {

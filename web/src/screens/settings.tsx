@@ -37,6 +37,7 @@ const groups: [string, Field[]][] = [
   ]],
   ['Retention', [
     { name: 'conversation_retention_days', label: 'Conversations, in days', says: 'Empty: they are kept for good.', kind: 'optional' },
+    { name: 'decisions', label: 'Decisions', says: 'all: each window can be explained and made again. errors: only windows that were cut or shortened, that lost thinking, or in which a step failed. none: no window; this takes about a sixth less processor time for each. Windows without a decision also lose thinking that is bound to them.', kind: ['all', 'errors', 'none'] },
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },
     { name: 'daily_memory_days', label: 'Daily memories, in days', says: 'Unless they say themselves when they expire.', kind: 'number' },
   ]],
@@ -115,7 +116,7 @@ export default function SettingsScreen({ p }: { p: string }) {
             ))}
             <section class="card">
               <h2>Pipeline</h2>
-              <p class="muted">The policies that decide, in this order.</p>
+              <p class="muted">The policies that run, in this order.</p>
               <PipelineEditor steps={now.pipeline as Step[]} onChange={(steps) => set('pipeline', steps as never)} policies={policies.data ?? []} />
             </section>
           </fieldset>
@@ -123,7 +124,7 @@ export default function SettingsScreen({ p }: { p: string }) {
             <div class="trouble" role="alert">
               <strong>Nothing was saved: someone else changed the settings while this page was open</strong>
               <Values changes={overtaken} />
-              <p>The page shows theirs now, with your own changes upon them. Look at them, and save again.</p>
+              <p>The page now shows their settings with your changes applied. Check them, and save again.</p>
             </div>
           )}
           {error && <Trouble error={error} />}
@@ -135,7 +136,7 @@ export default function SettingsScreen({ p }: { p: string }) {
               <button type="submit" class="primary" disabled={changed === 0}>Save</button>
             </div>
           )}
-          <details><summary>All settings, as the API has them</summary><pre class="raw" tabIndex={0}><Hostile text={JSON.stringify(now, null, 2)} /></pre></details>
+          <details><summary>All settings, as in the API</summary><pre class="raw" tabIndex={0}><Hostile text={JSON.stringify(now, null, 2)} /></pre></details>
         </form>
       )}
       {base && <SettingsHistory key={p} project={p} stored={saved} />}
