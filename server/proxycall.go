@@ -123,7 +123,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	x.raw = nil
 	model := ""
 	var body wire.Object
-	if x.route.takesBody {
+	if x.route.takesBody && (call.route.turns || len(call.request.Body) > 0) {
 		if kind := header.Get("Content-Type"); relay.IsForm(kind) {
 			model, err = relay.ModelInForm(kind, call.request.Body)
 		} else if body, err = wire.Open(call.request.Body); err == nil {

@@ -320,6 +320,8 @@ func (h *tenancy) furnish() {
 	h.things["signs"] = spare.Key
 	h.things["value"] = "plan"
 	h.things["model"], h.things["response"], h.things["operation"] = "gpt-4.1", "resp_same", "variations"
+	h.things["conversation"], h.things["item"], h.things["file"], h.things["batch"], h.things["vendor"] = "conv_same", "item_same",
+		"file_same", "batch_same", "org"
 	c.do("PATCH", "/api/v1/projects/shared/settings", object{"history_max_messages": 48}).want(200)
 	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
