@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,15 @@ func proxyRows() (rows []matrixRow) {
 			method, path, _ := strings.Cut(row.route, " ")
 			row.route = method + " " + prefix + "/v1" + path
 			row.least, row.ok, row.operator, row.own, row.send = "agent", 200, 403, true, sendProxied
+			for _, served := range []string{"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models",
+				"/models/{model}", "/embeddings", "/moderations"} {
+				if path == served && !strings.HasPrefix(row.route, "DELETE") {
+					row.apart = 200
+				}
+			}
+			if strings.Contains(prefix, "{session}") && slices.Contains([]string{"/chat/completions", "/responses", "/messages"}, path) {
+				row.apart = 404 // the session is in no namespace
+			}
 			rows = append(rows, row)
 		}
 	}
