@@ -121,7 +121,7 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 			switch {
 			case slices.Contains(s.Forgotten, m): // also where this window found it forgotten already
 				b.whole = false
-			case !s.replay && s.Ask != nil && !ident.InNamespace(m.Key, ident.NamespacePath(s.Ask.Namespace)):
+			case !s.shows(m):
 				b.whole, s.Forgotten = false, append(s.Forgotten, m)
 			case rec != nil:
 				r := recalled(rec)
@@ -135,6 +135,16 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// shows reports whether a window may show a memory that an earlier one has shown. What was recalled in another namespace is
+// left out, and so is what the caller's key does not reach.
+func (s *Shelf) shows(m reminder.Memory) bool {
+	if s.replay {
+		return true
+	}
+	namespace, _ := ident.SplitFullName(m.Key)
+	return s.viewer.Reaches(namespace) && (s.Ask == nil || ident.Below(namespace, s.within()))
 }
 
 // remind shows the bound reminders before their messages. The newest question must stay, so its reminder goes where it

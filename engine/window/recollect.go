@@ -38,7 +38,8 @@ type MemoryRequest struct {
 	Position string `json:"position,omitempty"` // before_newest, the default, or first
 	Role     string `json:"role,omitempty"`     // user, the default, or system
 
-	// The filters of recall. With a Namespace, reminders of earlier windows leave out memories outside it, too.
+	// The filters of recall. Namespace defaults to the session's. Reminders of earlier windows leave out memories outside
+	// it, too.
 	Namespace  []string          `json:"namespace,omitempty"`
 	Category   string            `json:"category,omitempty"`
 	Categories []string          `json:"categories,omitempty"`
@@ -88,7 +89,16 @@ type From struct {
 	Caller    ident.Caller
 	ProjectID string
 	Project   *project.Record
-	SessionID string // of the window
+	SessionID string   // of the window
+	Namespace []string // of that session; nil if it has none
+}
+
+// within returns the namespace in which the request looks for memories: the one it names, or else the session's.
+func (s *Shelf) within() []string {
+	if len(s.Ask.Namespace) > 0 {
+		return s.Ask.Namespace
+	}
+	return s.namespace
 }
 
 // Sight is what a shelf sees of its window.
@@ -121,6 +131,8 @@ type Shelf struct {
 	Memories  []reminder.Recalled
 	Forgotten []reminder.Memory // of earlier reminders: they were not there any more
 
+	viewer    ident.Caller // of the window
+	namespace []string     // of its session; nil if it has none
 	replay    bool
 	again     *reminder.Current // of a replay
 	earlier   map[int32]*boundReminder
@@ -129,7 +141,11 @@ type Shelf struct {
 
 // Shelf makes the shelf of a window.
 func (svc *Reminders) Shelf(from *From, before *reminder.Bound) Shelf {
-	return Shelf{svc: svc, From: from, Before: before}
+	s := Shelf{svc: svc, From: from, Before: before}
+	if from != nil {
+		s.viewer, s.namespace = from.Caller, from.Namespace
+	}
+	return s
 }
 
 // Again makes the shelf of a replay: of memories that were found, and what was shown before the newest question. It
@@ -170,6 +186,7 @@ func (s *Shelf) remember(ctx context.Context) error {
 	ask, from := s.Ask, s.From
 	s.From = nil
 	q := ask.query(from.SessionID)
+	q.Namespace = s.within()
 	if strings.TrimSpace(q.Query) == "" {
 		q.Plain = true
 		question, err := s.question()
