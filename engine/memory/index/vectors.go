@@ -183,8 +183,10 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 		}
 	}
 	low, high := 1., -1.
-	for _, cosine := range cosines {
-		low, high = min(low, cosine), max(high, cosine)
+	for i := range hits {
+		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
+			low, high = min(low, cosine), max(high, cosine)
+		}
 	}
 	for i := range hits {
 		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
