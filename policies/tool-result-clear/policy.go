@@ -1,5 +1,5 @@
-// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts each result
-// that is too long, and where the window passes a bound it clears old results and leaves the newest.
+// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts results
+// that cannot be shown whole, and where the window passes a bound it clears old results and leaves the newest.
 //
 // What is cut and cleared follows from the table alone: a result is cut by its own length and the budget, and clearing
 // replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
@@ -10,7 +10,7 @@ import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 // DefaultKeep is how many of the newest results are never cleared where the config names no other number.
 const DefaultKeep = 3
 
-// Assemble cuts long results and clears old ones.
+// Assemble cuts results that cannot be shown, or that are longer than the config allows, and clears old ones.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	s := settingsOf(req)
 	if s.longest == 0 && s.trigger == 0 {
@@ -40,7 +40,9 @@ func isResult(r *mneme.Record) bool { return r.Role == mneme.Tool }
 type settings struct {
 	req      *mneme.Request
 	longest  uint64 // tokens that one result may have; 0: no bound
+	always   bool   // that holds for each result, not only where an atom cannot be shown
 	share    uint64 // tokens that the results of one atom may have together with their call; 0: no bound
+	budget   uint64 // 0: no bound
 	trigger  uint64 // 0: nothing is cleared
 	keep     uint64
 	atLeast  uint64 // tokens that are cleared at once
@@ -52,11 +54,11 @@ func settingsOf(req *mneme.Request) settings {
 	s := settings{req: req, longest: whole("max_result_tokens", 0), trigger: whole("trigger", 0),
 		keep: whole("keep", DefaultKeep), atLeast: whole("clear_at_least", 0),
 		excluded: req.ConfigString("exclude_tools", "")}
-	budget := uint64(req.BudgetTokens)
-	if s.longest == 0 {
-		s.longest = half(budget)
+	s.budget = uint64(req.BudgetTokens)
+	if s.always = s.longest > 0; !s.always {
+		s.longest = half(s.budget)
 	}
-	s.share = budget - budget/4
+	s.share = s.budget - s.budget/4
 	if s.atLeast == 0 {
 		s.atLeast = s.trigger / 10
 	}
