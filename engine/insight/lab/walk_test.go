@@ -41,7 +41,7 @@ func TestReplayedFactsAndCost(t *testing.T) {
 	if c := same.Totals.Cost; c.Calls != 10 || c.Before == 0 || c.Before != c.After {
 		t.Errorf("nothing else: %+v", c)
 	}
-	last := replay(`{"pipeline":[{"policy":"tool-pair-trim"}],"history_max_messages":6}`)
+	last := replay(`{"pipeline":[{"policy":"tool-pair-trim","config":{"ledger_tokens":0,"question_tokens":0}}],"history_max_messages":6}`)
 	if f := last.Totals.Facts; f.Needed != 2 || f.Before != 2 || f.After != 0 {
 		t.Errorf("the last messages: %+v", f)
 	}
