@@ -65,7 +65,7 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	}
 	asked.Budget = req.Budget.Over(asked.Budget)
 	out, err := svc.windows.Remake(ctx, c.Tenant, d,
-		&window.Variant{Request: asked, Ready: &ready, Candid: true, Outcomes: d.Steps[:at:at]})
+		&window.Variant{Request: asked, Ready: &ready, Unchecked: true, Outcomes: d.Steps[:at:at]})
 	return out, at, err
 }
 

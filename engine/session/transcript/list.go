@@ -107,8 +107,8 @@ func (r *remainder) after(seq uint64) {
 	}
 }
 
-// stretch skips hidden messages. It returns the lowest and highest numbers of the next messages to list, at most so many
-// and with no hidden ones between them, or false if there are none.
+// stretch skips hidden messages. It returns the lowest and highest numbers of the next messages to list, at most so
+// many and with no hidden ones between them, or false if there are none.
 func (r *remainder) stretch(most uint64) (from, to uint64, ok bool) {
 	if !r.descending {
 		var end uint64

@@ -158,8 +158,8 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return out, err
 }
 
-// page returns the next rows that pass the filter, and the key after which the next page begins, which is nil on the last
-// page. Damaged rows are left out: verify reports them.
+// page returns the next rows that pass the filter, and the key after which the next page begins, which is nil on the
+// last page. Damaged rows are left out: verify reports them.
 func (l *lister) page(f *Filter, limit int) (rows []Row, last []byte, err error) {
 	n := limit + 1
 	if f.Outcome != "" || f.Policy != "" || f.Cut != nil { // few rows may pass
