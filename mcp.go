@@ -25,10 +25,12 @@ type mcpConfig struct {
 	Server, Key string
 	// Project is the project whose memories the tools can use. Session is the model's own session; it may be empty.
 	Project, Session string
+	// Namespace limits the tools to memories in it and below it; nil means all of the project.
+	Namespace []string
 }
 
 func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, error) {
-	c := mcpConfig{Data: defaultData, Project: ident.DefaultProject}
+	c, namespace := mcpConfig{Data: defaultData, Project: ident.DefaultProject}, ""
 	_, err := readOptions(flag.NewFlagSet("mcp", flag.ContinueOnError), []option{
 		{"data", "MNEME_DATA", "", &c.Data, "`FOLDER` to open, which no server may have open"},
 		{"server", "MNEME_SERVER", "", &c.Server,
@@ -36,10 +38,15 @@ func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, erro
 		{"project", "MNEME_PROJECT", "", &c.Project, "`PROJECT` whose memories the tools reach"},
 		{"session", "MNEME_SESSION", "", &c.Session,
 			"`SESSION` that daily and conversation memories are noted to be from"},
+		{"memory-namespace", "MNEME_MEMORY_NAMESPACE", "", &namespace,
+			"`NAMESPACE` that limits the tools to its memories, such as users/ada"},
 		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: any user of the machine can read a command line
 	}, args, env, stderr)
 	if err == nil && c.Server != "" && c.Key == "" {
 		err = errors.New("--server needs a key of the role agent in the environment variable MNEME_KEY")
+	}
+	if err == nil {
+		c.Namespace, err = ident.ReadNamespace("--memory-namespace", namespace)
 	}
 	return c, err
 }
@@ -55,12 +62,12 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	run := func(list []*mcp.Tool, call mcp.Call) error {
 		return mcp.New(list, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
 			func(ctx context.Context, tc tools.Call) (tools.Result, error) {
-				tc.SessionID = c.Session
+				tc.SessionID, tc.MemoryNamespace = c.Session, c.Namespace
 				return call(ctx, tc)
 			})
 	}
 	if c.Server != "" {
-		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project}.Open(ctx)
+		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project, Namespace: c.Namespace}.Open(ctx)
 		if err != nil {
 			return err
 		}

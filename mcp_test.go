@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,20 +19,25 @@ func TestMCPConfig(t *testing.T) {
 		want mcpConfig
 	}{
 		{nil, nil, mcpConfig{Data: "./mneme-data", Project: "default"}},
-		{nil, map[string]string{"MNEME_DATA": "/env", "MNEME_PROJECT": "p", "MNEME_SESSION": "s", "MNEME_SERVER": ""},
-			mcpConfig{Data: "/env", Project: "p", Session: "s"}},
+		{nil, map[string]string{"MNEME_DATA": "/env", "MNEME_PROJECT": "p", "MNEME_SESSION": "s", "MNEME_SERVER": "",
+			"MNEME_MEMORY_NAMESPACE": "users/ada%2Fb"},
+			mcpConfig{Data: "/env", Project: "p", Session: "s", Namespace: []string{"users", "ada/b"}}},
 		{[]string{"--server", "http://flag", "--project=q"}, map[string]string{"MNEME_SERVER": "http://env",
 			"MNEME_KEY":     "mk_x",
 			"MNEME_PROJECT": "p", "MNEME_SESSION": "s"},
 			mcpConfig{Data: "./mneme-data", Server: "http://flag", Key: "mk_x", Project: "q", Session: "s"}},
 	} {
-		if got, err := readMCPConfig(c.args, environment(c.env), io.Discard); err != nil || got != c.want {
+		if got, err := readMCPConfig(c.args, environment(c.env), io.Discard); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v %v: %+v, %v", c.args, c.env, got, err)
 		}
 	}
 	if _, err := readMCPConfig([]string{"--server", "http://x"}, noEnvironment, io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "MNEME_KEY") {
 		t.Errorf("no key: %v", err)
+	}
+	if _, err := readMCPConfig([]string{"--memory-namespace", "users/%zz"}, noEnvironment, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "--memory-namespace") {
+		t.Errorf("a wrong namespace: %v", err)
 	}
 }
 

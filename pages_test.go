@@ -43,7 +43,8 @@ func readBlocks(t *testing.T, name string) []block {
 }
 
 // follow follows the instructions of a page, in one shell and with a real server: it writes files, runs commands, and
-// compares each response on the page with that of the preceding command.
+// compares each response on the page with that of the preceding command. An OPENAI_BASE_URL of the environment is also
+// the server's.
 func follow(t *testing.T, page string, environment ...string) {
 	t.Helper()
 	const separator = "\x1e"
@@ -70,7 +71,17 @@ func follow(t *testing.T, page string, environment ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := launch(t, filepath.Join(t.TempDir(), "data"))
+	settings := filepath.Join(t.TempDir(), "mneme.yaml")
+	var given []byte
+	for _, variable := range environment {
+		if url, ok := strings.CutPrefix(variable, "OPENAI_BASE_URL="); ok {
+			given = []byte("openai_base_url: " + url)
+		}
+	}
+	if err := os.WriteFile(settings, given, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, filepath.Join(t.TempDir(), "data"), "--config", settings)
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = t.TempDir()
 	shell.Env = append(os.Environ(), "MNEME="+checkout, "MNEME_URL="+p.url, "API="+p.url+"/api/v1", "KEY="+p.key)

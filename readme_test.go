@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestReadme follows the README: its curl commands, and its programs with a provider that returns the request.
+// TestReadme follows the README: its call through the proxy that is made twice, its other curl commands, and its
+// programs, with a provider that knows the number of the order only if it is in the window.
 func TestReadme(t *testing.T) {
 	for _, runtime := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(runtime); err != nil {
@@ -42,7 +43,7 @@ func TestReadme(t *testing.T) {
 	}))
 	defer provider.Close()
 	follow(t, "README.md", "OPENAI_BASE_URL="+provider.URL+"/v1", "OPENAI_API_KEY=the-provider's-key")
-	if n := remembered.Load(); n != 2 {
-		t.Errorf("%d of 2 programs gave the model what was said before", n)
+	if n := remembered.Load(); n != 3 {
+		t.Errorf("%d of 3 programs gave the model what was said before", n)
 	}
 }

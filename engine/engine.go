@@ -161,6 +161,9 @@ func (e *Engine) Epoch() string { return store.Epoch(e.db.Store) }
 // Figures returns the store's own metrics.
 func (e *Engine) Figures() []store.Figure { return store.Figures(e.db.Store) }
 
+// Tables returns the number of table files that the store keeps open, or false if it keeps none in this process.
+func (e *Engine) Tables() (int, bool) { return store.Tables(e.db.Store) }
+
 // AsOf returns the time by which ages are computed if it differs from the system's time, and nil otherwise: see
 // records.DB.
 func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }

@@ -22,7 +22,7 @@ func token(c *fiber.Ctx) string {
 }
 
 // authorise determines the caller and the tenant, and checks that the caller's role is sufficient for the route. It
-// fails with key_missing, role_too_low, or an error of credential, authenticate or enterTenant.
+// fails with key_missing, role_too_low, key_narrowed, or an error of credential, authenticate or enterTenant.
 func (x *exchange) authorise(ctx context.Context) error {
 	cr, err := x.credential()
 	if err != nil {
@@ -40,6 +40,9 @@ func (x *exchange) authorise(ctx context.Context) error {
 	if caller.Role < x.route.role {
 		return refuse(http.StatusForbidden, "role_too_low",
 			"this needs the role %s; the key has %s", x.route.role, caller.Role)
+	}
+	if err := x.checkNarrowed(); err != nil {
+		return err
 	}
 	if x.route.stores {
 		x.once.Seal = cr.token

@@ -21,12 +21,11 @@ func defaultBudget() int64 {
 	return limit / 2
 }
 
-// budget shares a number of bytes between tenants. Each may hold half of what the others have left, so there is
-// always something left for the next tenant.
+// budget shares a number of bytes, or of other units, between tenants. Each may hold half of what the others have left,
+// so there is always something left for the next tenant.
 type budget struct {
-	size int64
-
 	mu      sync.Mutex
+	size    int64
 	used    int64
 	tenants map[string]int64
 }
@@ -50,12 +49,12 @@ func (l *lease) force(bytes int64) { l.take(bytes, true) }
 
 func (l *lease) take(bytes int64, force bool) bool {
 	b := l.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	bytes = min(bytes, b.size/4-l.bytes)
 	if bytes <= 0 {
 		return true
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	own := b.tenants[l.tenant]
 	if !force && own+bytes > (b.size-(b.used-own))/2 {
 		return false
@@ -78,6 +77,13 @@ func (l *lease) release() {
 		delete(l.of.tenants, l.tenant)
 	}
 	l.bytes = 0
+}
+
+// resize changes the size. Leases that exceed it stay until they are released.
+func (b *budget) resize(size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size = size
 }
 
 // held returns the number of bytes that are in use.

@@ -2,5 +2,5 @@
 
 package server
 
-// maxDescriptors reports that there is no limit, because this system has no limit per process.
-func maxDescriptors() (int, bool) { return 0, false }
+// maxDescriptors returns 0, because this system has no limit per process.
+func maxDescriptors() int { return 0 }

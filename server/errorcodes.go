@@ -29,8 +29,8 @@ var edgeCodes = []edgeCode{
 	{"body_missing", http.StatusBadRequest, "The route needs a body.", "Send one of the type that the detail names."},
 	{"body_unexpected", http.StatusBadRequest, "The route takes no body.", "Send none."},
 	{"busy", http.StatusServiceUnavailable,
-		"Too many requests are waiting, too many streams are open, or bodies and long responses take too much " +
-			"memory. Nothing was changed.",
+		"Too many requests are waiting, too many streams or calls to providers are open, too many imports are running, or " +
+			"bodies and long responses take too much memory. Nothing was changed.",
 		"Wait for the time in Retry-After and send it again."},
 	{"console_root_refused", http.StatusForbidden, "The root key may not sign in to the console.",
 		"Sign in with a tenant's key, or start the server with --console-root."},

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// minDescriptors is the minimum number of file descriptors reserved for the store and the sandbox; a quarter of
-	// all descriptors is reserved if that is more. Badger keeps one open for each of its files.
-	minDescriptors = 256
 	// connectionCost is the memory, in bytes, of an idle connection: its buffers, its goroutine, its request.
 	connectionCost = 32 << 10
 	// acceptPause is the time that the listener waits after a temporary error, such as a lack of descriptors. It
@@ -25,15 +22,10 @@ const (
 	acceptPause, maxAcceptPause = 5 * time.Millisecond, time.Second
 )
 
-// defaultConnections returns the number of connections that a server keeps: within three quarters of the file
-// descriptors that the process may open, and within an eighth of its memory. Go has raised the soft limit of
-// descriptors to the hard limit.
+// defaultConnections returns the number of connections for which an eighth of the process's memory suffices.
 func defaultConnections() int {
-	n := 1 << 17 // fasthttp's own limit is twice that
-	if open, ok := maxDescriptors(); ok {
-		n = max(16, open-max(minDescriptors, open/4))
-	}
-	return int(min(int64(n), max(16, debug.SetMemoryLimit(-1)/8/connectionCost)))
+	const most = 1 << 17 // fasthttp's own limit is twice that
+	return int(min(most, max(16, debug.SetMemoryLimit(-1)/8/connectionCost)))
 }
 
 // connections tracks the open connections of a server. If there are too many, a new connection replaces one that
@@ -117,6 +109,14 @@ func (cs *connections) admit(c net.Conn) *conn {
 	counted := &conn{Conn: c, of: cs, address: from, doing: working}
 	counted.move(idle)
 	return counted
+}
+
+// resize sets the maximum number of connections, and closes waiting ones that exceed it.
+func (cs *connections) resize(most int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for cs.max = most; cs.open > cs.max && cs.shedOne(); {
+	}
 }
 
 // shedOne closes a waiting connection of the address that has the most connections, among the addresses that have a

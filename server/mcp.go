@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +27,7 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
-	namespace, err := c.memoryNamespace(c.said(headerNamespace, "memory_namespace"))
+	namespace, err := ident.ReadNamespace(headerNamespace, c.said(headerNamespace, "memory_namespace"))
 	if err != nil {
 		return blob{}, err
 	}
@@ -57,21 +56,6 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 // headerNamespace is the header with the namespace that limits the memories of a request: its names, outermost first,
 // each escaped as a URL path segment, separated by "/".
 const headerNamespace = "X-Mneme-Memory-Namespace"
-
-// memoryNamespace parses the value of headerNamespace. It fails with the error codes of a namespace.
-func (x *exchange) memoryNamespace(said string) (namespace []string, err error) {
-	if said == "" {
-		return nil, nil
-	}
-	for part := range strings.SplitSeq(said, "/") {
-		name, err := url.PathUnescape(part)
-		if err != nil {
-			return nil, invalidQuery(headerNamespace, "invalid_value", "must be names that are escaped as in a URL's path")
-		}
-		namespace = append(namespace, name)
-	}
-	return namespace, ident.CheckNamespace(headerNamespace, namespace)
-}
 
 // said returns a copy of a header's value, or of the query parameter if the header is absent.
 func (x *exchange) said(header, query string) string {

@@ -116,10 +116,13 @@ func (x *exchange) conditions(name string) (out memory.Conditions, err error) {
 	return out, err
 }
 
-// memoryID returns the full name of the memory that the path and the query name. It fails with the error codes of a
-// namespace.
+// memoryID returns the full name of the memory that the path and the query name. Without a namespace in the query, it is
+// that of a key that is narrowed to one. It fails with the error codes of a namespace.
 func (x *exchange) memoryID() (string, error) {
-	namespace := x.queries("namespace")
+	_, namespace, err := x.caller.In(x.queries("namespace"))
+	if err != nil {
+		return "", err
+	}
 	return memory.ID(namespace, x.path("memory")), ident.CheckNamespace("namespace", namespace)
 }
 

@@ -118,7 +118,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	header := x.headers()
 	// The call owns the body from here on, because the connection to the provider may read it after the exchange has
 	// ended.
-	call.request = relay.Request{Method: x.route.method, Path: x.proxyPath(),
+	call.request = relay.Request{Tenant: x.caller.Tenant, Method: x.route.method, Path: x.proxyPath(),
 		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
 	x.raw = nil
 	model := ""
@@ -180,10 +180,15 @@ func (call *modelCall) send() (*http.Response, error) {
 	}
 	call.s.metrics.proxy.called(call, resp, call.s.now().Sub(began))
 	if err != nil {
-		if refusal, ok := errors.AsType[*relay.Refusal](err); !ok || refusal.Status >= http.StatusInternalServerError {
+		reason := "upstream_unreachable"
+		refusal, ok := errors.AsType[*relay.Refusal](err)
+		switch {
+		case ok && refusal.Code == "busy": // The provider was not called.
+			reason = refusal.Code
+		case !ok || refusal.Status >= http.StatusInternalServerError:
 			call.log(slog.LevelWarn, "a provider gave no answer", err)
 		}
-		call.failed(0, "upstream_unreachable", wire.Usage{})
+		call.failed(0, reason, wire.Usage{})
 		return nil, err
 	}
 	return resp, nil

@@ -37,7 +37,7 @@ func (x *exchange) proxyToken() string {
 	return ""
 }
 
-// authoriseProxy determines the caller. It fails with key_missing, unknown_key or role_too_low.
+// authoriseProxy determines the caller. It fails with key_missing, unknown_key, role_too_low or key_narrowed.
 func (x *exchange) authoriseProxy(ctx context.Context) error {
 	key := x.proxyToken()
 	if key == "" {
@@ -53,7 +53,7 @@ func (x *exchange) authoriseProxy(ctx context.Context) error {
 		return refuse(http.StatusForbidden, "role_too_low",
 			"this needs a tenant's key of the role %s; the key has %s", x.route.role, caller.Role)
 	}
-	return nil
+	return x.checkNarrowed()
 }
 
 // proxyProject returns the project of a request to the proxy: that of its path, of X-Mneme-Project, the only project

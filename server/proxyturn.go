@@ -72,7 +72,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	t := &call.turn
 	t.caller, t.project = x.caller, x.proxyProject()
-	namespace, err := x.memoryNamespace(call.request.Header.Get(headerNamespace))
+	namespace, err := ident.ReadNamespace(headerNamespace, call.request.Header.Get(headerNamespace))
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,9 @@ type Server struct {
 	feeds       *admission.Gate // for event streams: idle ones must not count as active tenants
 	bytes       *budget
 	following   *budget // the number of open streams per tenant
+	sockets     *budget // the number of calls to upstreams per tenant
+	spools      *budget // the number of uploads that are spooled to disk per tenant
+	shares      atomic.Pointer[descriptors]
 	connections *connections
 	routes      []*route
 	noRoute     *route
@@ -110,6 +113,7 @@ type limits struct {
 	taking  time.Duration // to read a response before the connection may be closed to free capacity
 
 	connections int   // in all
+	descriptors int   // files and connections that the process may have open; 0: any number
 	bytes       int64 // memory for bodies and long responses
 
 	heartbeat time.Duration // between two keep-alive comments on a stream
@@ -122,7 +126,7 @@ func defaultLimits() limits {
 		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second,
 		commit: 2 * time.Second, linger: 5 * time.Second, drain: 20 * time.Second,
 		wait: time.Second, patient: 10 * time.Second, taking: 5 * time.Second,
-		connections: defaultConnections(), bytes: defaultBudget(),
+		connections: defaultConnections(), descriptors: maxDescriptors(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
@@ -141,15 +145,21 @@ func newServer(o Options, l limits) (*Server, error) {
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, access: accessLog{Logger: o.Logger, sample: o.LogSample}, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
 		metrics: newMetrics(o.Version), places: newPlaces(), feeds: newFeeds(), bytes: newBudget(l.bytes),
-		following: newBudget(int64(l.connections)),
-		connections: &connections{log: o.Logger, max: l.connections, taking: l.taking,
-			addresses: map[netip.Prefix]*address{}}}
+		following: newBudget(0), sockets: newBudget(0), spools: newBudget(maxSpools),
+		connections: &connections{log: o.Logger, taking: l.taking, addresses: map[netip.Prefix]*address{}}}
 	s.watch()
 	s.watchWindows()
 	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures), proxyCounts(o.Engine.Outbound.Figures))
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.upstreams = relay.NewClients(o.Engine.Projects.Operator.Allowed, o.Engine.Tenants.HoldsKey)
+	s.upstreams.Reserve = s.reserveSocket
+	s.shareDescriptors()
+	s.watchDescriptors()
+	if d := l.descriptors; d > 0 && d < fewDescriptors {
+		s.log.Warn("the limit on open files is low", "limit", d, "clients", s.shares.Load().clients,
+			"upstreams", s.shares.Load().upstreams)
+	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.pieces.New = func() any { return new(piece) }
 	s.base, s.stop = context.WithCancel(context.Background())
@@ -230,6 +240,10 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 // limits.drain; the error says how many did not finish. Serve may be called once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.stop()
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	counting.Go(func() { s.recount(s.streams) })
+	defer s.stopStreaming()
 	served := make(chan error, 1)
 	go func() { served <- s.app.Listener(listener{ln, s.connections}) }()
 	select {

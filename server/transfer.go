@@ -17,6 +17,11 @@ func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (streamed, er
 }
 
 func (s *Server) importTenant(ctx context.Context, c *call[rawBody]) (transfer.ImportReport, error) {
+	spooled := lease{of: s.spools, tenant: c.caller.Tenant}
+	if !spooled.grow(1) {
+		return transfer.ImportReport{}, busy("too many imports are running")
+	}
+	defer spooled.release()
 	spec := transfer.ImportSpec{OnConflict: c.query("on_conflict")}
 	return s.engine.ImportTenant(ctx, c.caller, c.once, spec, c.bodyStream())
 }

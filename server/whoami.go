@@ -15,6 +15,7 @@ type identity struct {
 	Agent         string         `json:"agent"`
 	PreferredName string         `json:"preferred_name"`
 	Projects      *[]string      `json:"projects"` // null: all of the tenant
+	Namespaces    [][]string     `json:"namespaces,omitempty"`
 	Limits        identityLimits `json:"limits"`
 }
 
@@ -30,7 +31,8 @@ type identityLimits struct {
 func (s *Server) whoAmI(_ context.Context, c *call[nothing]) (identity, error) {
 	k := &c.caller
 	out := identity{Role: k.Role.String(), KeyID: k.KeyID, Name: k.Name, Agent: k.Agent, PreferredName: k.PreferredName,
-		Limits: identityLimits{BodyBytes: s.limits.body, Quotas: s.engine.Quotas()}}
+		Namespaces: k.Namespaces,
+		Limits:     identityLimits{BodyBytes: s.limits.body, Quotas: s.engine.Quotas()}}
 	if k.Tenant != "" {
 		out.Tenant = &k.Tenant
 	}

@@ -129,9 +129,9 @@ func (b *boardRecord) title() string {
 }
 
 // reaches reports whether a caller's key reaches a board. A key that is restricted to projects reaches the boards that
-// name one of them.
+// name one of them, and one that is narrowed to namespaces reaches none.
 func reaches(c ident.Caller, b *boardRecord) bool {
-	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
+	return c.Confined() == nil && (c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee))
 }
 
 // noBoard returns the error for a board that does not exist or that the caller's key does not reach. It repeats only

@@ -75,7 +75,8 @@ var ErrorCodes = []ErrorCode{
 	{"invalid_utf8", Invalid, "A text is not UTF-8.", "Send UTF-8."},
 	{"invalid_value", Invalid, "A value is not one of those allowed.", "Send one that the detail lists."},
 	{"key_narrowed", Forbidden,
-		"The request needs access to the whole tenant, and the key is limited to some projects.",
+		"The request needs access to the whole tenant, or to what is in no namespace, and the key is limited to some " +
+			"projects or namespaces.",
 		"Use a key without that limit."},
 	{"link_ended", Unauthorized, "The sign-in link is unknown, over a minute old or already used.",
 		"Run `mneme console` for a new one, or sign in with a key."},
@@ -96,6 +97,8 @@ var ErrorCodes = []ErrorCode{
 	{"module_purged", Gone, "A policy module that the decision used has been deleted.",
 		"Nothing: the window cannot be recomputed."},
 	{"module_refused", Invalid, "The module fails the check that `check` names.", "See the detail, then docs/ABI.md."},
+	{"namespace_needed", Invalid, "The key is limited to several namespaces, and the request names none.",
+		"Name one of them, or one below."},
 	{"no_open_call", Invalid, "A tool result answers no open call of the session.", "Store the call first."},
 	{"no_summariser", Conflict, "The operator has not configured a provider for summaries.",
 		"Ask the operator to configure one."},

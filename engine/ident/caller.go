@@ -40,6 +40,45 @@ type Caller struct {
 	Projects      []string // those that the key is restricted to; nil means the whole tenant
 	Agent         string   // the agent that the key is for; empty if none
 	PreferredName string   // how the agent wants to be called
+	// Namespaces are those that the key is narrowed to, each with those below it; nil means it is not.
+	Namespaces [][]string
+
+	inside []string // the namespace that In has chosen; empty if none
+}
+
+// In returns the caller as it acts in one namespace, and that namespace: the one that a request names, or the only one
+// of the caller if it names none. It guards everything that belongs to a namespace. What does not call it refuses keys
+// that are narrowed to namespaces; see Confined. It returns not_found if the caller does not reach the namespace, and
+// namespace_needed if the key has several and the request names none.
+func (c Caller) In(namespace []string) (Caller, []string, error) {
+	mine := c.Namespaces
+	if len(c.inside) > 0 {
+		mine = [][]string{c.inside}
+	}
+	if mine == nil {
+		return c, namespace, nil
+	}
+	switch {
+	case len(namespace) == 0 && len(mine) == 1:
+		namespace = mine[0]
+	case len(namespace) == 0:
+		return c, nil, fault.InvalidField("namespace", "namespace_needed",
+			"your key is narrowed to %d namespaces: name one of them, or one below", len(mine))
+	case !slices.ContainsFunc(mine, func(n []string) bool { return Below(namespace, n) }):
+		return c, nil, fault.Errorf(fault.NotFound, "not_found", "no namespace %q", NamespacePath(namespace))
+	}
+	c.inside = namespace
+	return c, namespace, nil
+}
+
+// Confined returns key_narrowed if the caller's key is narrowed to namespaces and In has not chosen one. Whatever reaches
+// a project, or anything else that belongs to no namespace, checks it.
+func (c Caller) Confined() error {
+	if c.Namespaces != nil && len(c.inside) == 0 {
+		return fault.Errorf(fault.Forbidden, "key_narrowed",
+			"this belongs to no namespace; your key is narrowed to some")
+	}
+	return nil
 }
 
 // MaySee reports whether the key reaches a project.
@@ -53,13 +92,13 @@ func (c Caller) Covers(projects []string) bool {
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant returns key_narrowed if the key is restricted to projects. It guards operations on the whole tenant.
+// WholeTenant returns key_narrowed if the key is restricted to projects or namespaces. It guards operations on the whole tenant.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
 			"this reaches all projects of the tenant; your key is narrowed to some")
 	}
-	return nil
+	return c.Confined()
 }
 
 // Once makes a storing request idempotent. The zero value does not.

@@ -1,6 +1,7 @@
 package ident
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,6 +34,22 @@ func NamespacePath(namespace []string) string {
 		path.WriteString(escapePart.Replace(part))
 	}
 	return path.String()
+}
+
+// ReadNamespace parses a namespace as a header or a flag has it: its names, outermost first, each escaped as a segment of
+// a URL's path, separated by "/". It returns invalid_value for a wrong escape, and the errors of CheckNamespace.
+func ReadNamespace(field, text string) (namespace []string, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, "/") {
+		name, err := url.PathUnescape(part)
+		if err != nil {
+			return nil, fault.InvalidField(field, "invalid_value", "must be names that are escaped as in a URL's path")
+		}
+		namespace = append(namespace, name)
+	}
+	return namespace, CheckNamespace(field, namespace)
 }
 
 // ParseNamespacePath returns the namespace with the given path. ok is false if there is none.
@@ -71,6 +88,11 @@ func PathOf(name string) string {
 		return ""
 	}
 	return path
+}
+
+// Below reports whether a namespace is the other one, or below it.
+func Below(namespace, other []string) bool {
+	return len(namespace) >= len(other) && slices.Equal(namespace[:len(other)], other)
 }
 
 // PathWithin reports whether the namespace with a path is the one with the other path, or below it.

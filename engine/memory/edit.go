@@ -29,6 +29,13 @@ func (m *Memory) Spec() Spec {
 // returns the errors of change and of Store.
 func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, projectID, from, to string,
 	change func(old *Memory) (Spec, error)) error {
+	c, err := reach(c, from)
+	if err != nil {
+		return err
+	}
+	if _, err := reach(c, to); err != nil {
+		return err
+	}
 	room := svc.tallies.Reserve(c.Tenant)
 	var in ident.Incarnation
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {

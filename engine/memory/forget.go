@@ -49,6 +49,10 @@ func (svc *Service) ForgetPassing(ctx context.Context, c ident.Caller, once iden
 // forgetOne deletes a memory that matches the filter, if there is one, and its words from the index.
 func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter,
 	expected Precondition) (Forgotten, error) {
+	c, err := reach(c, id)
+	if err != nil {
+		return Forgotten{}, err
+	}
 	var in *project.Record // set if the memory was deleted
 	room := svc.tallies.Reserve(c.Tenant)
 	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
@@ -147,6 +151,12 @@ func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectI
 	if in.none() {
 		return out, fault.InvalidField("filter", "required",
 			"name what to forget: a category, tags, a namespace, metadata, a time; until now is all there is")
+	}
+	if c, in.Namespace, err = c.In(in.Namespace); err != nil {
+		return out, err
+	}
+	if err := in.Check(); err != nil {
+		return out, err
 	}
 	list, err := svc.List(ctx, c, projectID, in.Filter, Recent, records.Page{Limit: in.Limit, Cursor: in.Cursor})
 	if err != nil {

@@ -52,6 +52,11 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	page records.Page) (records.List[Memory], error) {
 	l := listing{svc: svc, ctx: ctx, tenant: c.Tenant, f: &f, now: svc.db.Now(), entries: maxScan, bytes: maxPageBytes,
 		out: records.List[Memory]{Data: []Memory{}}}
+	c, namespace, err := c.In(f.Namespace)
+	if err != nil {
+		return l.out, err
+	}
+	f.Namespace = namespace
 	if err := f.Check(); err != nil {
 		return l.out, err
 	}

@@ -108,6 +108,9 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 	if spec.Key == "" && len(expected.Match) > 0 {
 		return m, false, fault.InvalidField("key", "required", "If-Match needs the key of a memory")
 	}
+	if c, spec.Namespace, err = c.In(spec.Namespace); err != nil {
+		return m, false, err
+	}
 	if err := spec.complete(); err != nil {
 		return Memory{}, false, err
 	}
@@ -238,6 +241,10 @@ func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, key stri
 func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Record, error,
 ) {
+	c, err := reach(c, id)
+	if err != nil {
+		return nil, nil, err
+	}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, err

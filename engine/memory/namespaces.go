@@ -8,6 +8,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
+// reach returns the caller as it acts in the namespace of a memory. It returns not_found if the caller does not reach
+// that, as if there were no such memory.
+func reach(c ident.Caller, id string) (ident.Caller, error) {
+	namespace, _ := ident.SplitFullName(id)
+	if len(namespace) == 0 && c.Namespaces != nil {
+		return c, noMemory(id)
+	}
+	c, _, err := c.In(namespace)
+	if err != nil {
+		err = noMemory(id)
+	}
+	return c, err
+}
+
 // Namespace is a namespace that contains memories.
 type Namespace struct {
 	Namespace []string `json:"namespace"`
@@ -19,7 +33,11 @@ type Namespace struct {
 func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID string, below []string,
 	page records.Page) (records.List[Namespace], error) {
 	out := records.List[Namespace]{Data: []Namespace{}}
-	if err := ident.CheckNamespace("namespace", below); err != nil {
+	c, below, err := c.In(below)
+	if err == nil {
+		err = ident.CheckNamespace("namespace", below)
+	}
+	if err != nil {
 		return out, err
 	}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)

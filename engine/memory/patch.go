@@ -45,6 +45,10 @@ type Patched struct {
 // version_mismatch, and the errors of Store.
 func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
 	expected Precondition) (Memory, error) {
+	c, err := reach(c, id)
+	if err != nil {
+		return Memory{}, err
+	}
 	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
 	return out.Memory, err
 }
@@ -53,6 +57,10 @@ func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id str
 // generates one. The session of start is used for a conversation memory without a session, and for a new daily one.
 func (svc *Service) Merge(ctx context.Context, c ident.Caller, once ident.Once, projectID string, patch Patch,
 	expected Precondition, start Spec) (Patched, error) {
+	var err error
+	if c, start.Namespace, err = c.In(start.Namespace); err != nil {
+		return Patched{}, err
+	}
 	return svc.patch(ctx, c, once, projectID, ID(start.Namespace, start.Key), patch, expected, &start)
 }
 

@@ -13,6 +13,8 @@ const (
 	maxBody    = 4 << 20  // of a response, in bytes
 	maxFailure = 64 << 10 // of the body of an error response; the rest is not read
 	maxHeader  = 64 << 10 // of a response's header
+	// maxConnections is the number of connections to a provider. Further requests wait.
+	maxConnections = 8
 )
 
 var (
@@ -33,7 +35,7 @@ func newTransport() *transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &transport{&http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
-			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second,
+			ForceAttemptHTTP2: true, MaxConnsPerHost: maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: 90 * time.Second,
 			TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: maxHeader},
 		// Redirects are not followed: the texts and the key are only for the host that the operator named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },

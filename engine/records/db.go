@@ -28,6 +28,7 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/admission"
@@ -117,7 +118,7 @@ func Worded(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		return DiskFull()
-	case errors.Is(err, store.ErrNoDescriptors):
+	case errors.Is(err, store.ErrNoDescriptors), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fault.Errorf(fault.Unavailable, "too_many_open_files",
 			"the server has no file descriptor left; nothing was stored, reading goes on; try again")
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):

@@ -37,6 +37,7 @@ func (b beneath) Room() error {
 // Confirm calls Confirm of the inner store.
 func (b beneath) Confirm(ctx context.Context) error { return Confirm(ctx, b.inner) }
 
-// Figures and Epoch return those of the inner store.
-func (b beneath) Figures() []Figure { return Figures(b.inner) }
-func (b beneath) Epoch() string     { return Epoch(b.inner) }
+// Figures, Tables and Epoch return those of the inner store.
+func (b beneath) Figures() []Figure   { return Figures(b.inner) }
+func (b beneath) Tables() (int, bool) { return Tables(b.inner) }
+func (b beneath) Epoch() string       { return Epoch(b.inner) }

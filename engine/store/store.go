@@ -146,6 +146,14 @@ func Figures(s Store) []Figure {
 	return nil
 }
 
+// Tables returns the number of table files that a store keeps open, or false if it keeps none in this process.
+func Tables(s Store) (int, bool) {
+	if t, ok := s.(interface{ Tables() (int, bool) }); ok {
+		return t.Tables()
+	}
+	return 0, false
+}
+
 // Epoch returns the name of the stretch of history that a store reads. If it changes, data that was read or
 // acknowledged before may be lost. It is always empty for a store that cannot go back while it is open.
 func Epoch(s Store) string {

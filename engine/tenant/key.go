@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,12 +19,15 @@ import (
 
 // KeySpec describes an API key to create.
 type KeySpec struct {
-	Name          string     `json:"name"` // at most 256 bytes; like PreferredName
-	Role          string     `json:"role"` // tenant_admin, agent or reader
-	Agent         string     `json:"agent,omitempty"`
-	PreferredName string     `json:"preferred_name,omitempty"`
-	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil means the whole tenant
-	ExpiresAt     *time.Time `json:"expires_at,omitempty"` // nil means never
+	Name          string   `json:"name"` // at most 256 bytes; like PreferredName
+	Role          string   `json:"role"` // tenant_admin, agent or reader
+	Agent         string   `json:"agent,omitempty"`
+	PreferredName string   `json:"preferred_name,omitempty"`
+	Projects      []string `json:"projects,omitempty"` // that the key reaches; nil means the whole tenant
+	// Namespaces are those whose memories and sessions the key reaches, each with those below it; nil means all, and
+	// whatever belongs to none.
+	Namespaces [][]string `json:"namespaces,omitempty"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"` // nil means never
 }
 
 // check returns an error if the spec is invalid or describes a key that reaches further than the caller's own.
@@ -55,8 +59,39 @@ func (s *KeySpec) check(c ident.Caller, now time.Time) error {
 			return fault.Errorf(fault.NotFound, "not_found", "no project %q", p)
 		}
 	}
+	if err := s.checkNamespaces(); err != nil {
+		return err
+	}
 	if s.ExpiresAt != nil && !s.ExpiresAt.After(now) {
 		return fault.InvalidField("expires_at", "out_of_range", "must lie in the future")
+	}
+	return nil
+}
+
+// maxKeyNamespaces limits the namespaces that a key is narrowed to.
+const maxKeyNamespaces = 16
+
+// checkNamespaces returns an error if the key cannot be narrowed to its namespaces.
+func (s *KeySpec) checkNamespaces() error {
+	switch {
+	case s.Namespaces == nil:
+		return nil
+	case len(s.Namespaces) == 0:
+		return fault.InvalidField("namespaces", "invalid_value", "name at least one namespace, or leave it out for all")
+	case len(s.Namespaces) > maxKeyNamespaces:
+		return fault.InvalidField("namespaces", "too_many", "must be at most %d", maxKeyNamespaces)
+	case s.Role == ident.RoleTenantAdmin.String():
+		return fault.InvalidField("namespaces", "invalid_value",
+			"a tenant_admin changes what belongs to no namespace: give the key the role agent or reader")
+	}
+	for i, n := range s.Namespaces {
+		field := fmt.Sprintf("namespaces[%d]", i)
+		if len(n) == 0 {
+			return fault.InvalidField(field, "invalid_value", "must have at least one name")
+		}
+		if err := ident.CheckNamespace(field, n); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -155,7 +190,7 @@ func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.S
 	svc.noteUse(ctx, tenant, id, now)
 	role, _ := ident.ParseRole(rec.Role)
 	return ident.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role,
-		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
+		Projects: rec.Projects, Namespaces: rec.Namespaces, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
 // IsKey reports whether a text looks like one of Mneme's keys, or is the operator's key.

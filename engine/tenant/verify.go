@@ -54,6 +54,9 @@ func (c *checks) key(s *verify.Space, it store.Item) {
 	if _, ok := ident.ParseRole(rec.Role); !ok || rec.ID != id || len(rec.Hash) != sha256.Size {
 		s.Malformed("key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role, len(rec.Hash))
 	}
+	if err := rec.checkNamespaces(); err != nil {
+		s.Malformed("key %q is narrowed to what no key can be: %v", id, err)
+	}
 	c.keys[id] = rec.Tenant
 }
 

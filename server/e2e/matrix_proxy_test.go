@@ -22,7 +22,7 @@ func consoleRows() []matrixRow {
 		{route: "POST /console/session", least: open, ok: 201, body: `{"key":"{signs}"}`, send: sendConsole},
 		{route: "DELETE /console/session", least: open, ok: 204, send: sendConsole},
 		{route: "POST /console/links", least: reader, ok: 201, operator: 403, own: true},
-		{route: "GET /api/v1/whoami", least: reader, ok: 200, operator: 200},
+		{route: "GET /api/v1/whoami", least: reader, ok: 200, apart: 200, operator: 200},
 	}
 }
 

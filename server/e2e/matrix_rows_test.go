@@ -23,6 +23,8 @@ type matrixRow struct {
 	// in and out are the statuses for a tenant_admin's key narrowed to the project, and to another one; 0: what follows
 	// from the route: below a project ok and 404, elsewhere ok and ok.
 	in, out int
+	// apart is the status for an agent's key narrowed to a namespace in which nothing is; 0: it is refused with a 403.
+	apart int
 	// operator is the status for the root key, with and without a tenant; 0: 422 without one, else what root may.
 	operator int
 	// own: the key alone says which tenant is meant, and ?tenant= changes nothing.
@@ -182,22 +184,22 @@ func memoryRows() []matrixRow {
 		memories = project + "/memories"
 	)
 	return []matrixRow{
-		{route: "GET " + memories, least: reader, ok: 200},
-		{route: "GET " + memories + "/{memory}", least: reader, ok: 200},
-		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200},
-		{route: "GET " + project + "/namespaces", least: reader, ok: 200},
-		{route: "POST " + memories + "/forget", least: agent, ok: 200, body: `{"tags":["{marker}"]}`, consumes: true},
-		{route: "GET /api/v1/tools", least: reader, ok: 200},
-		{route: "POST " + memories + "/recall", least: agent, ok: 200,
+		{route: "GET " + memories, least: reader, ok: 200, apart: 200},
+		{route: "GET " + memories + "/{memory}", least: reader, ok: 200, apart: 404},
+		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200, apart: 404},
+		{route: "GET " + project + "/namespaces", least: reader, ok: 200, apart: 200},
+		{route: "POST " + memories + "/forget", least: agent, ok: 200, apart: 200, body: `{"tags":["{marker}"]}`, consumes: true},
+		{route: "GET /api/v1/tools", least: reader, ok: 200, apart: 200},
+		{route: "POST " + memories + "/recall", least: agent, ok: 200, apart: 200,
 			body: `{"query":"secret {marker}","scope":"both"}`},
-		{route: "POST " + project + "/tools/call", least: agent, ok: 200,
+		{route: "POST " + project + "/tools/call", least: agent, ok: 200, apart: 200,
 			body: `{"name":"memory_recall","arguments":{"query":"secret {marker}"}}`},
-		{route: "POST /mcp", least: agent, ok: 200, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+		{route: "POST /mcp", least: agent, ok: 200, apart: 200, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 			`"params":{"name":"memory_recall","arguments":{"query":"secret {marker}"}}}`},
-		{route: "POST " + memories, least: agent, ok: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
-		{route: "PUT " + memories + "/{memory}", least: agent, ok: 200, body: `{"content":"more of {marker}"}`},
-		{route: "PATCH " + memories + "/{memory}", least: agent, ok: 200, body: `{"importance":0.7}`},
-		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, consumes: true},
+		{route: "POST " + memories, least: agent, ok: 201, apart: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
+		{route: "PATCH " + memories + "/{memory}", least: agent, ok: 200, apart: 404, body: `{"importance":0.7}`},
+		{route: "PUT " + memories + "/{memory}", least: agent, ok: 200, apart: 201, body: `{"content":"more of {marker}"}`},
+		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, apart: 200, consumes: true},
 	}
 }
 

@@ -20,6 +20,9 @@ type tenancy struct {
 	secrets     []string // what no other tenant may ever see
 }
 
+// apart is the key of an agent that is narrowed to a namespace in which nothing is.
+const apart = "apart"
+
 // newTenancy makes a tenant whose things are called as those of any other.
 func newTenancy(t testing.TB, server *process) *tenancy {
 	t.Helper()
@@ -46,6 +49,10 @@ func newTenancy(t testing.TB, server *process) *tenancy {
 		h.keys[who] = key.Key
 		h.secrets = append(h.secrets, key.ID)
 	}
+	var key struct{ Key string }
+	h.admin.post("/api/v1/keys", object{"name": "apart", "role": "agent", "namespaces": [][]string{{"elsewhere"}}}).want(201).
+		into(&key)
+	h.keys[apart] = key.Key
 	h.keys["tenant_admin"] = made.AdminKey
 	h.keys["none"], h.keys["unknown"], h.keys["root"], h.keys["root with a tenant"] = "", "mk_unknown", rootKey, rootKey
 	return h
@@ -114,6 +121,11 @@ func (r matrixRow) want(who string) int {
 		role = "root"
 	case "narrowed in", "narrowed out":
 		role = "tenant_admin"
+	case apart:
+		if r.least == "open" {
+			return r.ok
+		}
+		return cmp.Or(r.apart, 403)
 	}
 	if rank(role) < rank(r.least) {
 		return 403
@@ -164,6 +176,10 @@ func TestMatrixOfRoles(t *testing.T) {
 				}
 				if want >= 400 {
 					row.refused(r)
+				}
+				if secret := at.reveals(r); who == apart && row.least != "open" && secret != "" && !strings.Contains(row.named(at)+row.body, secret) &&
+					!strings.Contains(row.body, "{marker}") {
+					t.Errorf("the key of another namespace is shown %q: %s", secret, clip(string(r.body), 300))
 				}
 			}
 			if row.least == "open" || row.least == "root" {

@@ -26,13 +26,14 @@ const (
 
 // Remote calls a running server's HTTP API with a key, for one project.
 type Remote struct {
-	URL     string // without a path, such as http://127.0.0.1:7700
-	Key     string
-	Project string
-	Client  *http.Client // nil: a new client
+	URL       string // without a path, such as http://127.0.0.1:7700
+	Key       string
+	Project   string
+	Namespace []string     // that Open tries; calls name their own
+	Client    *http.Client // nil: a new client
 }
 
-// Open checks that the server responds, knows the key, and lets the key use the project. It returns that server's
+// Open checks that the server responds, knows the key, and lets the key use the project and the namespace. It returns that server's
 // tools and a Call that runs them there.
 func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
@@ -49,8 +50,9 @@ func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	if err := r.send(ctx, http.MethodGet, "/api/v1/tools?format=mcp", nil, &list); err != nil {
 		return nil, nil, fmt.Errorf("asking %s for its tools: %w", r.URL, err)
 	}
-	if err := r.send(ctx, http.MethodGet, r.project(), nil, &struct{}{}); err != nil {
-		return nil, nil, fmt.Errorf("asking %s for the project: %w", r.URL, err)
+	first := tools.Call{Name: tools.NameList, Arguments: json.RawMessage(`{"limit":1}`), MemoryNamespace: r.Namespace}
+	if _, err := r.call(ctx, first); err != nil {
+		return nil, nil, fmt.Errorf("asking %s for the project's memories: %w", r.URL, err)
 	}
 	return list.Tools, r.call, nil
 }

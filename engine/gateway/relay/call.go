@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
@@ -21,18 +23,37 @@ type Clients struct {
 	Allowed provider.Allowed
 	// Own reports whether a text contains one of Mneme's own keys, which are never sent to a provider.
 	Own func(text string) bool
+	// Reserve takes one of the connections that a tenant may have, and returns a function that gives it back, or false if
+	// none is left. A nil Reserve means that there is no limit for a tenant.
+	Reserve func(tenant string) (release func(), ok bool)
 
 	public, named *http.Client
+	sockets       sockets
 }
 
-// NewClients returns clients that call the hosts that the operator allows.
+// NewClients returns clients that call the hosts that the operator allows. They open any number of connections until
+// Limit is called.
 func NewClients(allowed provider.Allowed, own func(text string) bool) *Clients {
-	return &Clients{Allowed: allowed, Own: own, public: NewClient(func(string) bool { return false }),
-		named: NewClient(func(string) bool { return true })}
+	c := &Clients{Allowed: allowed, Own: own}
+	c.public = newClient(func(string) bool { return false }, &c.sockets)
+	c.named = newClient(func(string) bool { return true }, &c.sockets)
+	c.sockets.closeIdle = func() {
+		c.public.CloseIdleConnections()
+		c.named.CloseIdleConnections()
+	}
+	c.Limit(math.MaxInt32)
+	return c
 }
+
+// Limit sets the maximum number of open connections, idle ones included.
+func (c *Clients) Limit(connections int) { c.sockets.max.Store(int64(connections)) }
+
+// Open returns the number of open connections, idle ones included.
+func (c *Clients) Open() int { return int(c.sockets.open.Load()) }
 
 // Request is the part of a client's request that is sent to the provider.
 type Request struct {
+	Tenant string // whose call it is
 	Method string
 	Path   string // relative to the upstream's base
 	Query  string
@@ -73,11 +94,27 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 		// again.
 		out.GetBody = func() (io.ReadCloser, error) { return r.newBody(), nil }
 	}
-	resp, err := client.Do(out.WithContext(ctx))
+	release, ok := func() {}, true
+	if c.Reserve != nil {
+		release, ok = c.Reserve(r.Tenant)
+	}
+	if !ok {
+		return nil, tooManyCalls()
+	}
+	held := &hold{end: sync.OnceFunc(release)}
+	held.add()
+	resp, err := client.Do(out.WithContext(held.with(ctx)))
 	if err != nil {
+		held.release()
 		return nil, unreached(ctx, err)
 	}
+	resp.Body = &heldBody{resp.Body, sync.OnceFunc(held.release)}
 	return resp, nil
+}
+
+func tooManyCalls() *Refusal {
+	return Refuse(http.StatusServiceUnavailable, "busy",
+		"Too many calls wait for providers; wait as Retry-After says and send it again.").Again()
 }
 
 // body reads a request's body and releases it once it is sent, because net/http keeps a request as long as its answer.
@@ -163,6 +200,11 @@ func unreached(ctx context.Context, err error) *Refusal {
 	switch {
 	case ctx.Err() != nil:
 		return Refuse(http.StatusServiceUnavailable, "shutting_down", "The server is stopping.").Again()
+	case errors.Is(err, errNoSockets):
+		return tooManyCalls()
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return Refuse(http.StatusServiceUnavailable, "too_many_open_files",
+			"The server has no file descriptor left for a connection to the provider.").Again()
 	case errors.Is(err, errPrivate):
 		return Refuse(http.StatusForbidden, "upstream_not_allowed", "The provider's host has an address of a private "+
 			"network. The operator must name the host in --proxy-upstreams, and the upstream must say allow_private.")

@@ -76,7 +76,7 @@ func TestPrivateAddresses(t *testing.T) {
 	}))
 	defer inner.Close()
 	host := strings.TrimPrefix(inner.URL, "http://")
-	closed := NewClient(func(string) bool { return false })
+	closed := NewClients(provider.Allowed{}, nil).public
 	named := strings.Replace(inner.URL, "127.0.0.1", "localhost", 1)
 	for _, at := range []string{inner.URL, named} {
 		resp, err := closed.Get(at)
@@ -87,7 +87,7 @@ func TestPrivateAddresses(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	open := NewClient(func(h string) bool { return h == host })
+	open := newClient(func(h string) bool { return h == host }, &NewClients(provider.Allowed{}, nil).sockets)
 	resp, err := open.Get(inner.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -22,19 +22,20 @@ const (
 // errPrivate reports an address that only the operator may allow.
 var errPrivate = errors.New("the provider's host has an address of a private network, which the operator has not named")
 
-// NewClient returns a client for calls to upstreams. It pools connections, uses HTTP/2 if the provider does, follows no
+// newClient returns a client for calls to upstreams. It pools connections, uses HTTP/2 if the provider does, follows no
 // redirect, ignores proxies in the environment, and connects to a private address only if private returns true for its
-// host and port.
-func NewClient(private func(host string) bool) *http.Client {
+// host and port. sockets counts its connections.
+func newClient(private func(host string) bool, sockets *sockets) *http.Client {
 	var public net.Dialer
 	public.Timeout, public.KeepAlive, public.Control = connectTime, 30*time.Second, refusePrivate
 	open := net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, network, host string) (net.Conn, error) {
+			dialer := &public
 			if private(host) {
-				return open.DialContext(ctx, network, host)
+				dialer = &open
 			}
-			return public.DialContext(ctx, network, host)
+			return sockets.dial(ctx, func() (net.Conn, error) { return dialer.DialContext(ctx, network, host) })
 		},
 		ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 64, MaxIdleConns: 512,
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: connectTime, ResponseHeaderTimeout: firstByteTime,

@@ -65,6 +65,11 @@ const memoriesAtOnce = 8
 // query_needed, or an error that names the field, for an invalid query, and not_found if the caller may not use the
 // project, or if the query names a missing session and asks only for messages.
 func (svc *Service) Recall(ctx context.Context, c ident.Caller, project string, q Query) (Result, error) {
+	c, namespace, err := c.In(q.Namespace)
+	if err != nil {
+		return Result{}, err
+	}
+	q.Namespace = namespace
 	req, err := q.check()
 	if err != nil {
 		return Result{}, err

@@ -90,7 +90,11 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 			return Result{}, err
 		}
 	}
-	if err := ident.CheckNamespace("memory_namespace", call.MemoryNamespace); err != nil {
+	c, namespace, err := c.In(call.MemoryNamespace)
+	if err == nil {
+		err = ident.CheckNamespace("memory_namespace", namespace)
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	if _, err := svc.projects.Get(ctx, c, projectID); err != nil {
@@ -98,7 +102,7 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	}
 	args, err := readArguments(call.Arguments)
 	if err == nil {
-		args.within, args.session = call.MemoryNamespace, cmp.Or(call.SessionID, ident.DefaultSession)
+		args.within, args.session = namespace, cmp.Or(call.SessionID, ident.DefaultSession)
 	}
 	verb := map[string]func() (Result, error){
 		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },

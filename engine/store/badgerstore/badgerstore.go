@@ -309,6 +309,21 @@ func (s *Store) Failed() error {
 	return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged(), s.main.log.spares.err(), s.loose.log.spares.err())
 }
 
+// Tables returns the number of open table files, or false after Close.
+func (s *Store) Tables() (n int, ok bool) {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return 0, false
+	}
+	for _, d := range [...]*database{s.main, s.loose} {
+		for _, level := range d.db.Levels() {
+			n += level.NumTables
+		}
+	}
+	return n, true
+}
+
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.life.Lock()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -84,7 +85,8 @@ func takeMark(dir string, ids []uint64) (clean bool, err error) {
 var readPause = time.Second
 
 // readLater reads the tables that were not read before their store was opened, until ctx ends. It reports whether all
-// were read and none is damaged. A table that a compaction removes meanwhile was read by the compaction.
+// were read and none is damaged. A table that a compaction replaces meanwhile was read by the compaction. Badger empties
+// the file of such a table before it removes it, so only a table that is still in use can be damaged.
 func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread []tableFile) bool {
 	if len(unread) == 0 {
 		return true
@@ -105,7 +107,7 @@ func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread
 			return false
 		}
 		if bad, err := r.read(t); bad != nil || err != nil {
-			if _, gone := os.Stat(t.name); errors.Is(gone, fs.ErrNotExist) {
+			if !d.uses(t.name) {
 				continue
 			}
 			d.failure.log.Error("a table is damaged", "file", filepath.Base(t.name), "error", err)
@@ -115,4 +117,12 @@ func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread
 		}
 	}
 	return true
+}
+
+// uses reports whether the table in a file of that name is part of the open database. Badger takes a table out of its
+// levels before it touches the file.
+func (d *database) uses(name string) bool {
+	return slices.ContainsFunc(d.db.Tables(), func(t badger.TableInfo) bool {
+		return table.NewFilename(t.ID, filepath.Dir(name)) == name
+	})
 }

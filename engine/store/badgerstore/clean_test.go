@@ -74,6 +74,49 @@ func TestMarkOfCleanStop(t *testing.T) {
 	}
 }
 
+// A compaction replaces tables while they are read for the first time: it empties their files, then removes them. Such a
+// table is not damaged. One that is in use and emptied is.
+func TestReadLaterBesideCompaction(t *testing.T) {
+	dir, _ := closed(t)
+	s, err := openSmall(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	all := <-s.main.read
+	s.main.read <- all
+	opened := make(chan struct{})
+	close(opened)
+	o := Options{Dir: dir}.main()
+	m, err := readManifest(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := m.files(o.Dir)
+	replaced := filepath.Join(o.Dir, "999999.sst")
+	for _, step := range []func() error{
+		func() error { return os.WriteFile(replaced, nil, 0o600) }, // emptied
+		func() error { return os.Remove(replaced) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		if !s.main.readLater(t.Context(), opened, append([]tableFile{{name: replaced}}, used...)) {
+			t.Fatal("a table that is no longer in use counts as damaged")
+		}
+	}
+	if err := s.Commit(t.Context(), "acme", pair("k", "1")); err != nil {
+		t.Fatal(err)
+	}
+	smash(t, used[0].name, 8_000, 1)
+	if s.main.readLater(t.Context(), opened, append([]tableFile{{name: replaced}}, used...)) {
+		t.Error("a damaged table that is in use was read and nothing found")
+	}
+	if err := s.Commit(t.Context(), "acme", pair("k", "2")); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a write: %v", err)
+	}
+}
+
 // Bit rot in a table that the file system does not notice is found once the database is open, and removed by the next
 // start.
 func TestRotBehindMark(t *testing.T) {

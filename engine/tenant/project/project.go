@@ -81,12 +81,13 @@ func (p *Record) empty() bool {
 
 func notFound(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no project %q", id) }
 
-// reaches returns not_found if the caller's key does not reach the project with that id, as if it did not exist.
+// reaches returns not_found if the caller's key does not reach the project with that id, as if it did not exist, and
+// key_narrowed if the key is narrowed to namespaces and the operation has not chosen one.
 func reaches(c ident.Caller, id string) error {
 	if !ident.ValidID(id) || !c.MaySee(id) {
 		return notFound(id)
 	}
-	return nil
+	return c.Confined()
 }
 
 // Read reads a project, and in the same round trip the records whose keys more returns for the project's incarnation;

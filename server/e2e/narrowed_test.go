@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// narrowed returns the client with a new key of the role agent for some namespaces.
+func (c client) narrowed(namespaces ...[]string) client {
+	c.t.Helper()
+	var made struct{ Key string }
+	c.post("/api/v1/keys", object{"name": "narrowed", "role": "agent", "namespaces": namespaces}).want(201).into(&made)
+	return c.as(made.Key)
+}
+
+// A key that is narrowed to a namespace reaches it without naming it, and nothing outside it.
+func TestKeyOfANamespace(t *testing.T) {
+	c := own(t)
+	memories := c.path("/memories")
+	c.post(memories, object{"key": "allergy", "content": "nobody is allergic"}).want(201)
+	for _, who := range []string{"ada", "adam", "bob"} {
+		c.post(memories, object{"namespace": []string{"users", who}, "key": "allergy", "tags": []string{"health"},
+			"content": who + " is allergic to something"}).want(201)
+	}
+	ada := c.client.narrowed([]string{"users", "ada"})
+	ada.post(memories, object{"namespace": []string{"users", "ada", "work"}, "key": "desk", "content": "ada sits upstairs"}).want(201)
+
+	for name, r := range map[string]reply{
+		"get":        ada.get(memories + "/allergy"),
+		"list":       ada.get(memories),
+		"history":    ada.get(memories + "/allergy/history"),
+		"recall":     ada.post(memories+"/recall", object{"query": "allergic"}),
+		"recent":     ada.post(memories+"/recall", object{"query": "*", "scope": "memories"}),
+		"namespaces": ada.get(c.path("/namespaces")),
+		"tool":       ada.post(c.path("/tools/call"), object{"name": "memory_list", "arguments": object{}}),
+		"files": ada.post(c.path("/tools/call"), object{"name": "memory", "arguments": object{"command": "view",
+			"path": "/memories"}}),
+	} {
+		text := string(r.want(200).body)
+		if name != "files" && name != "history" && !strings.Contains(text, "ada") || strings.Contains(text, "adam") || strings.Contains(text, "bob") ||
+			strings.Contains(text, "nobody") {
+			t.Errorf("%s: %s", name, clip(text, 400))
+		}
+	}
+	for _, foreign := range [][]string{{"users"}, {"users", "bob"}, {"users", "adam"}, {"users", "ad"}, {"bob"}} {
+		query := "?namespace=" + strings.Join(foreign, "&namespace=")
+		ada.get(memories + query).problem(404)
+		ada.get(memories + "/allergy" + query).problem(404)
+		ada.get(memories + "/allergy/history" + query).problem(404)
+		ada.get(c.path("/namespaces") + query).problem(404)
+		ada.do("PUT", memories+"/allergy"+query, object{"content": "x"}).problem(404)
+		ada.do("PATCH", memories+"/allergy"+query, object{"importance": 1}).problem(404)
+		ada.do("DELETE", memories+"/allergy"+query, nil).problem(404)
+		ada.post(memories, object{"namespace": foreign, "key": "allergy", "content": "x"}).problem(404)
+		ada.post(memories+"/recall", object{"namespace": foreign, "query": "allergic"}).problem(404)
+		ada.post(memories+"/forget", object{"namespace": foreign}).problem(404)
+		ada.post(c.path("/tools/call"), object{"name": "memory_list", "memory_namespace": foreign}).problem(404)
+		r := ada.post(c.path("/tools/call"), object{"name": "memory_get", "arguments": object{"key": "allergy", "namespace": foreign}})
+		if text := string(r.want(200).body); !strings.Contains(text, `"is_error":true`) {
+			t.Errorf("a tool reaches %v: %s", foreign, text)
+		}
+	}
+	// Forgetting needs a condition of its own, and takes nothing from others.
+	ada.post(memories+"/forget", object{}).wantCode(422, "required")
+	ada.post(memories+"/forget", object{"tags": []string{"health"}}).want(200)
+	ada.get(memories + "/allergy").problem(404)
+	for _, query := range []string{"", "?namespace=users&namespace=bob", "?namespace=users&namespace=adam"} {
+		c.get(memories + "/allergy" + query).want(200)
+	}
+
+	both := c.client.narrowed([]string{"users", "adam"}, []string{"users", "bob"})
+	both.get(memories).wantCode(422, "namespace_needed")
+	both.post(c.path("/tools/call"), object{"name": "memory_list"}).wantCode(422, "namespace_needed")
+	both.get(memories + "/allergy?namespace=users&namespace=bob").want(200)
+	both.get(memories + "?namespace=users&namespace=ada").problem(404)
+	var me struct{ Namespaces [][]string }
+	both.get("/api/v1/whoami").want(200).into(&me)
+	if len(me.Namespaces) != 2 || !slices.Equal(me.Namespaces[1], []string{"users", "bob"}) {
+		t.Errorf("whoami says %v", me.Namespaces)
+	}
+	for _, path := range []string{c.path(""), c.path("/settings"), c.path("/stats"), c.path("/decisions"), "/api/v1/boards",
+		"/api/v1/projects", "/api/v1/policies"} {
+		ada.get(path).wantCode(403, "key_narrowed")
+	}
+	for _, spec := range []object{
+		{"role": "tenant_admin", "namespaces": [][]string{{"a"}}},
+		{"role": "agent", "namespaces": [][]string{}},
+		{"role": "agent", "namespaces": [][]string{{}}},
+		{"role": "agent", "namespaces": [][]string{{" "}}},
+		{"role": "agent", "namespaces": slices.Repeat([][]string{{"a"}}, 17)},
+	} {
+		spec["name"] = "wrong"
+		c.post("/api/v1/keys", spec).problem(422)
+	}
+}
