@@ -7,7 +7,7 @@ package hostapi
 // Version of the ABI that this host speaks. Minor versions only append.
 const (
 	abiMajor   = 1
-	abiMinor   = 1
+	abiMinor   = 2
 	abiVersion = abiMajor<<16 | abiMinor
 )
 
@@ -236,11 +236,11 @@ var (
 		{opTemplate, "u8", "template", "0 but where the op names one"},
 		{opReserved, "u16", "reserved", "0"},
 		{opFirst, "u32", "first", "first record"},
-		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, but for KEEP and REPLACE, see there"},
+		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, but for KEEP, LEDGER and REPLACE, see there"},
 		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT)"},
 		{opTextLength, "u32", "text_length", "0 for the other ops"},
 		{opReasonOffset, "u32", "reason_offset", "in the plan"},
 		{opReasonLength, "u32", "reason_length", "`code` or `code: free words`, at most 200 bytes"},
-		{opArgument, "u32", "argument", "TRUNCATE: tokens; SUMMARISE, STRIP, REPLACE with template 2: see there; 0 for the other ops"},
+		{opArgument, "u32", "argument", "TRUNCATE: tokens; since 1.2 COMPRESS and LEDGER too; SUMMARISE, STRIP, REPLACE with template 2: see there; 0 for the other ops"},
 	}
 )

@@ -33,7 +33,7 @@ func guestFunctions() []guestFunction {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	return []guestFunction{
 		{exportInitialize, nil, nil, true, "optional; called once, with its own fuel. A `start` section is refused"},
-		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0, 65537 is 1.1)"},
+		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0, 65538 is 1.2)"},
 		{exportArena, i32s("kind", "bytes"), i32, false,
 			"called once per kind after `_initialize`: 0 request, 1 plan. The address of an area of `bytes`, a " +
 				"multiple of 8, valid for the instance's life; 0 refuses. The areas must not overlap. An instance is " +

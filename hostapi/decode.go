@@ -95,6 +95,11 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, 
 	if raw[opTemplate] != spec.template {
 		return badOp(i, "template is %d, %s takes %s", raw[opTemplate], spec.name, templatesOf(spec.code))
 	}
+	argument := le.Uint32(raw[opArgument:])
+	if needs := spec.needs(argument); needs > spec.since && needs > minor {
+		return badOp(i, "argument is %d, %s takes none before mneme/%d.%d, and the manifest's abi is %d.%d", argument,
+			spec.name, abiMajor, needs, abiMajor, minor)
+	}
 	if spec.since > minor {
 		return badOp(i, "op is %d with template %d, %s of mneme/%d.%d, and the manifest's abi is %d.%d", code,
 			spec.template, spec.name, abiMajor, spec.since, abiMajor, minor)
@@ -102,7 +107,7 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, 
 	if reserved := le.Uint16(raw[opReserved:]); reserved != 0 {
 		return badOp(i, "reserved is %d, not 0", reserved)
 	}
-	if argument := le.Uint32(raw[opArgument:]); argument != 0 && !spec.argument {
+	if argument != 0 && !spec.argument {
 		return badOp(i, "argument is %d, %s takes none", argument, spec.name)
 	}
 	text, err := span(b, i, "text", le.Uint32(raw[opTextOffset:]), le.Uint32(raw[opTextLength:]))
@@ -121,7 +126,7 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, 
 	}
 	*op = plan.Op{
 		Code: spec.code, Template: spec.template,
-		First: le.Uint32(raw[opFirst:]), Last: le.Uint32(raw[opLast:]), Argument: le.Uint32(raw[opArgument:]),
+		First: le.Uint32(raw[opFirst:]), Last: le.Uint32(raw[opLast:]), Argument: argument,
 		Text: string(text), Reason: known.intern(reason),
 	}
 	return nil

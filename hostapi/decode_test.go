@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,9 +46,11 @@ func TestDecode(t *testing.T) {
 		"stored only": {one(7, 0, 0, 4, 0, 0, 0, 0, 1), []plan.Op{{Code: 7, Last: 4, Argument: plan.StoredOnly}}},
 		"arguments": {one(5, 2, 3, 3, 57, 4, 0, 0, 1), []plan.Op{{Code: 5, Template: 2, First: 3, Last: 3, Text: "text",
 			Argument: 1}}},
-		"keep":         {one(8, 0, 2, 4, 0, 0, 48, 9), []plan.Op{{Code: 8, First: 2, Last: 4, Reason: "code: why"}}},
-		"strip":        {one(9, 0, 2, 4, 0, 0, 0, 0, 9), []plan.Op{{Code: 9, First: 2, Last: 4, Argument: 9}}},
-		"larger steps": {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
+		"keep":           {one(8, 0, 2, 4, 0, 0, 48, 9), []plan.Op{{Code: 8, First: 2, Last: 4, Reason: "code: why"}}},
+		"strip":          {one(9, 0, 2, 4, 0, 0, 0, 0, 9), []plan.Op{{Code: 9, First: 2, Last: 4, Argument: 9}}},
+		"short question": {one(2, 1, 0, 1, 0, 0, 0, 0, 32), []plan.Op{{Code: 2, Template: 1, Last: 1, Argument: 32}}},
+		"ledger":         {one(10, 0, 0, 4, 0, 0, 0, 0, 800), []plan.Op{{Code: 10, Last: 4, Argument: 800}}},
+		"larger steps":   {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
 	} {
 		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
 		if err != nil || !reflect.DeepEqual(got, c.want) {
@@ -75,7 +78,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no op_size":         {edit(one(1, 0), 12, 0), "op_size is 0"},
 		"huge op_size":       {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
 		"op 0":               {one(0, 0), "op 0: op is 0"},
-		"op 10":              {one(10, 0), "op 0: op is 10"},
+		"op 11":              {one(11, 0), "op 0: op is 11"},
 		"op 255":             {one(255, 0), "op 0: op is 255"},
 		"replace's template": {one(5, 1), "op 0: template is 1, REPLACE takes 0 or 2"},
 		"keep's template":    {one(8, 1), "op 0: template is 1, KEEP takes 0"},
@@ -111,10 +114,13 @@ func TestDecodeByVersion(t *testing.T) {
 	}{
 		"drop": {one(1, 0), 0}, "replace": {one(5, 0), 0}, "summarise": {one(7, 0), 0},
 		"arguments": {one(5, 2), 1}, "keep": {one(8, 0), 1}, "strip": {one(9, 0, 0, 0, 0, 0, 0, 0, 1), 1},
+		"compress": {one(2, 1), 0}, "short question": {one(2, 1, 0, 0, 0, 0, 0, 0, 32), 2},
+		"ledger": {one(10, 0, 0, 0, 0, 0, 0, 0, 800), 2},
 	} {
-		for minor := range uint32(3) {
+		for minor := range uint32(4) {
 			_, err := decode(c.plan, minor, testMaxText, reasons{})
-			if (err == nil) != (minor >= c.since) || err != nil && !strings.Contains(err.Error(), "manifest's abi is 1.0") {
+			if (err == nil) != (minor >= c.since) ||
+				err != nil && !strings.Contains(err.Error(), fmt.Sprint("manifest's abi is 1.", minor)) {
 				t.Errorf("%s with abi 1.%d: %v", name, minor, err)
 			}
 		}
@@ -165,6 +171,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(planBytes("ab", opBytes(2, 1, 0, 9), opBytes(6, 0, 3, 0, 80, 2, 80, 1), opBytes(7, 0)))
 	f.Add(one(5, 2, 5, 5, 57, 4, 0, 0, 3))
 	f.Add(planBytes("ab", opBytes(8, 0, 0, 9), opBytes(9, 0, 3, 3, 0, 0, 112, 1, 5), opBytes(8, 0, 1, 9)))
+	f.Add(planBytes("ab", opBytes(2, 1, 0, 9, 0, 0, 112, 1, 32), opBytes(1, 0, 10, 11), opBytes(10, 0, 0, 11, 0, 0, 0, 0, 800)))
 	f.Add(planBytes(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
@@ -184,7 +191,7 @@ func FuzzDecode(f *testing.F) {
 		texts := 0
 		for _, op := range ops {
 			texts += len(op.Text)
-			if op.Code < plan.OpDrop || op.Code > plan.OpStrip || len(op.Reason) > 200 ||
+			if op.Code < plan.OpDrop || op.Code > plan.OpLedger || len(op.Reason) > 200 ||
 				!utf8.ValidString(op.Text) || !utf8.ValidString(op.Reason) {
 				t.Fatalf("%+v", op)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
@@ -79,6 +80,28 @@ func (s wordSource) NoticeTokens(text string) uint32 { return uint32(len(strings
 func (s wordSource) Load([]int32) error              { return nil }
 func (s wordSource) QuestionTokens(turn uint32, text string) uint32 {
 	return s.NoticeTokens(plan.EarlierQuestion(turn) + text)
+}
+func (s wordSource) ShortQuestion(it *plan.Item, text string, tokens uint32) (string, uint32) {
+	words := strings.Fields(text)
+	text = strings.Join(words[:min(int(tokens), len(words))], " ")
+	return text, s.QuestionTokens(it.Turn, text)
+}
+func (s wordSource) Sees(*plan.Item) bool { return true }
+func (s wordSource) Literals(rows []int32) ([]literal.List, error) {
+	lists := make([]literal.List, len(rows))
+	for i, row := range rows {
+		text, err := s.RowText(row)
+		if err != nil {
+			return nil, err
+		}
+		lists[i] = literal.Of(text)
+	}
+	return lists, nil
+}
+func (s wordSource) Ledger(l *plan.Ledger, tokens uint32) (text string, cost uint32, without int) {
+	without = l.Fit(int(tokens), func(text string) int { return int(s.NoticeTokens(text)) })
+	text = l.Text(without)
+	return text, s.NoticeTokens(text), without
 }
 func (s wordSource) Truncated(it *plan.Item, tokens int, note string) (string, uint32, error) {
 	text, err := plan.TextOf(it, s)

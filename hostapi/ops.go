@@ -18,14 +18,25 @@ type opSpec struct {
 	doc      string
 }
 
+// needs returns the minor version that an op with an argument needs. The argument of a COMPRESS came later than the op.
+func (s *opSpec) needs(argument uint32) uint32 {
+	if s.code == plan.OpCompress && argument != 0 {
+		return 2
+	}
+	return s.since
+}
+
 // opSpecs lists all ops, by code and template.
 var opSpecs = [...]opSpec{
 	{plan.OpDrop, "DROP", 0, 0, false, false, "leaves the records out; whole atoms only"},
-	{plan.OpCompress, "COMPRESS", 0, 1, false, false,
+	{plan.OpCompress, "COMPRESS", 0, 1, false, true,
 		"template 1: the range is whole atoms of one turn with at least one user message; one user message `[earlier " +
 			"question] (turn N): TEXT`, with the users' texts joined by a newline, replaces it. Users' rows say " +
 			"compress, the others drop. compressed_tokens is per user record; the host recounts joined ones. A turn " +
-			"without a user is DROPped instead"},
+			"without a user is DROPped instead. Since 1.2, argument: if the message would cost more than `argument` + 12 " +
+			"tokens, its TEXT is shortened to at most `argument` tokens, the first two thirds from its beginning, ` … `, the " +
+			"rest from its end, and to less where the message would still cost more than `argument` + 12; 0: it is shown " +
+			"whole, as before. So it costs at most the smaller of compressed_tokens and `argument` + 12, for arguments from 16 on"},
 	{plan.OpTruncate, "TRUNCATE", 0, 0, false, true,
 		"cuts each text to `argument` tokens, head and tail, and marks the cut with the bytes that are left out and " +
 			"with what else the message goes on to hold, such as images"},
@@ -57,6 +68,15 @@ var opSpecs = [...]opSpec{
 		"since 1.1: of each message, the parts of the kinds in `argument` go: 1 images, 2 audio, 4 documents and files, " +
 			"8 thinking and reasoning, added up; not 0, no other bits. Texts, calls and ids stay. A message of which " +
 			"nothing is left shows `…`"},
+	{plan.OpLedger, "LEDGER", 2, 0, false, true,
+		"since 1.2: a system-class message (kind 6) before the oldest message of the window, earlier questions included, " +
+			"says that messages were left out and which literals (ids, codes, addresses, paths, numbers) they named: `[earlier messages left " +
+			"out] They named LABEL: LITERAL, LITERAL; LABEL: LITERAL`. It names literals of those records of the range " +
+			"that this plan drops or compresses and that the viewer may see. The range is whole atoms; the plan must drop " +
+			"or compress the first and the last of them. `argument`: the most tokens of its text, 1 to 4000. Where there " +
+			"is nothing to name, the text is the marker `[earlier messages left out]` alone. The reason in the report is " +
+			"`ledger`, with the number of literals. It takes the place of the marker: an INSERT of the marker's text in the " +
+			"same plan does nothing. It may overlap all ops. One LEDGER a plan; [how it is filled](#ledger)"},
 }
 
 // specOf finds an op by its code and template. If the template is unknown, it returns another one of the op; for an

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
@@ -82,18 +83,23 @@ func judged(rng *rand.Rand) *mnemetest.Table {
 // judgedPlan returns a plan of up to three ops, for the host and for the test kit.
 func judgedPlan(rng *rand.Rand, records int) (ops []plan.Op, theirs []mnemetest.Op) {
 	for range 1 + rng.IntN(3) {
-		op := mnemetest.Op{Code: mneme.OpCode(1 + rng.IntN(9)), First: rng.IntN(records + 1), Text: []string{"x", "[1]"}[rng.IntN(2)],
+		op := mnemetest.Op{Code: mneme.OpCode(1 + rng.IntN(10)), First: rng.IntN(records + 1), Text: []string{"x", "[1]"}[rng.IntN(2)],
 			Reason: "why"}
 		op.Last = op.First + rng.IntN(3)
 		switch op.Code {
 		case mneme.OpCompress, mneme.OpStub:
 			op.Template, op.Text = 1, ""
+			if op.Code == mneme.OpCompress {
+				op.Argument = rng.Uint32N(2) * 32
+			}
 		case mneme.OpReplace:
 			if rng.IntN(2) == 0 {
 				op.Template, op.Argument = mneme.ReplaceArguments, rng.Uint32N(3)
 			}
 		case mneme.OpTruncate:
 			op.Argument = rng.Uint32N(3)
+		case mneme.OpLedger:
+			op.Text, op.Argument = "", []uint32{0, 1, 800, mneme.MaxLedger, mneme.MaxLedger + 1}[rng.IntN(5)]
 		case mneme.OpStrip:
 			op.Argument = rng.Uint32N(18)
 		}
@@ -122,6 +128,14 @@ func (s tableSource) TokensWith(*plan.Item, string) (uint32, error)   { return 1
 func (s tableSource) NoticeTokens(string) uint32                      { return 1 }
 func (s tableSource) QuestionTokens(uint32, string) uint32            { return 1 }
 func (s tableSource) Summary() (uint64, string, uint32)               { return 2, "summary", 1 }
+func (s tableSource) Sees(*plan.Item) bool                            { return true }
+func (s tableSource) Literals(rows []int32) ([]literal.List, error) {
+	return make([]literal.List, len(rows)), nil
+}
+func (s tableSource) Ledger(*plan.Ledger, uint32) (string, uint32, int) { return plan.Marker, 1, 0 }
+func (s tableSource) ShortQuestion(_ *plan.Item, text string, _ uint32) (string, uint32) {
+	return text, 1
+}
 func (s tableSource) Truncated(*plan.Item, int, string) (string, uint32, error) {
 	return "t", 1, nil
 }

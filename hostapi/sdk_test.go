@@ -155,7 +155,7 @@ func tagged(rng *rand.Rand) *mnemetest.Table {
 // The test kit's request equals the host's byte for byte, and both decode a plan in the same way.
 func TestHarnessSpeaksTheABI(t *testing.T) {
 	everything := func(req *mneme.Request, p *mneme.Plan) error {
-		if req.Len() < 11 {
+		if req.Len() < 12 {
 			return nil
 		}
 		why := p.Text("code: ").Uint(7)
@@ -170,6 +170,8 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 		p.Keep(8, 8, why)
 		p.Strip(8, 9, mneme.ImageParts|mneme.ThinkingParts, why)
 		p.ReplaceArguments(10, 3, p.Text("{}"), why)
+		p.CompressTo(11, 11, 32, why)
+		p.Ledger(0, 2, 800, why)
 		return nil
 	}
 	for seed := range uint64(20) {
@@ -205,7 +207,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 			same = append(same, plan.Op{Code: plan.OpCode(op.Code), Template: op.Template, First: uint32(op.First),
 				Last: uint32(op.Last), Argument: op.Argument, Text: op.Text, Reason: op.Reason})
 		}
-		if len(request.Records) >= 11 && len(ours) != 11 || !reflect.DeepEqual(same, ours) {
+		if len(request.Records) >= 12 && len(ours) != 13 || !reflect.DeepEqual(same, ours) {
 			t.Errorf("seed %d: the harness reads %+v, the host %+v", seed, same, ours)
 		}
 	}

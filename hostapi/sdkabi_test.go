@@ -45,12 +45,15 @@ func readSource(t *testing.T, dir string, target build.Context) source {
 		}
 		s.files = append(s.files, file)
 	}
-	config := types.Config{Importer: importer.Default(), Sizes: types.SizesFor("gc", "wasm"),
-		IgnoreFuncBodies: true}
-	checked, err := config.Check(dir, set, s.files, nil)
-	if err != nil {
-		t.Fatal(err)
+	// What the module's own packages declare cannot be imported here. The declarations that the tests compare need none.
+	unknown := func(err error) {
+		if !strings.Contains(err.Error(), "mneme/engine/") {
+			t.Fatal(err)
+		}
 	}
+	config := types.Config{Importer: importer.Default(), Sizes: types.SizesFor("gc", "wasm"), Error: unknown,
+		IgnoreFuncBodies: true}
+	checked, _ := config.Check(dir, set, s.files, nil)
 	s.scope = checked.Scope()
 	return s
 }
@@ -155,7 +158,7 @@ func TestSDKNumbers(t *testing.T) {
 		"ReplaceArguments": uint64(plan.ReplaceArguments), "MaxScore": plan.MaxScore,
 		"ImageParts": uint64(plan.PartImage), "AudioParts": uint64(plan.PartAudio),
 		"DocumentParts": uint64(plan.PartDocument), "ThinkingParts": uint64(plan.PartThinking),
-		"StoredOnly": plan.StoredOnly,
+		"StoredOnly": plan.StoredOnly, "MaxLedger": plan.MaxLedger, "QuestionOverhead": plan.QuestionOverhead,
 	} {
 		if got := sdk.number(t, name); got != want {
 			t.Errorf("%s is %d in the SDK, %d in the ABI", name, got, want)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,7 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 		return Result{}, err
 	}
 	a := applier{src: src, meter: meter, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
+	a.marked = slices.ContainsFunc(ops, func(op Op) bool { return op.Code == OpLedger })
 	if err := a.load(items, ops); err != nil {
 		return Result{}, err
 	}
@@ -62,6 +64,11 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 	}
 	a.out.Items = append(a.out.Items, items[at:]...)
 	a.showSummary()
+	if ledger := slices.IndexFunc(ops, func(op Op) bool { return op.Code == OpLedger }); ledger >= 0 {
+		if err := a.ledger(&ops[ledger], items, ops); err != nil {
+			return Result{}, err
+		}
+	}
 	return a.out, a.answerArgued()
 }
 
@@ -77,6 +84,7 @@ type applier struct {
 	summarised []int32
 
 	argued bool // the arguments of a call were changed
+	marked bool // a ledger takes the place of the marker
 }
 
 // takeBack removes the newest item from the result.
@@ -93,15 +101,18 @@ func (a *applier) load(items []Item, ops []Op) error {
 	fuel := 0
 	for n := range ops {
 		op := &ops[n]
-		if op.Code == OpInsert {
+		if op.Code == OpInsert || op.Code == OpLedger {
 			continue
 		}
 		in := items[op.First : op.Last+1]
 		fuel += len(in) * fuelPerItem
-		if op.Code == OpDrop || op.Code == OpKeep || op.Code == OpSummarise || op.Code == OpCompress && countedBefore(users(in)) {
+		if op.Code == OpDrop || op.Code == OpKeep || op.Code == OpSummarise || op.Code == OpCompress && op.showsWhole(users(in)) {
 			continue
 		}
 		for i := range in {
+			if op.Code == OpCompress && in[i].Role != RoleUser {
+				continue
+			}
 			fuel += int(in[i].TextBytes) / textBytesPerFuel
 			if in[i].Change == Unchanged {
 				rows = append(rows, in[i].Row)
@@ -118,7 +129,7 @@ func (a *applier) load(items []Item, ops []Op) error {
 func (a *applier) fate(it *Item, action Action, reason string) {
 	f := Fate{Action: action, Step: a.step, Reason: reason}
 	switch {
-	case it.Change == Answer, it.Change == Notice && action != Drop: // these show no considered row
+	case it.Change == Answer, it.Change == Notice && (action != Drop || it.Kind != KindSummary): // these show no considered row
 	case it.Change == Notice, it.Change == Compressed:
 		for _, row := range it.Rows {
 			a.out.Fates = append(a.out.Fates, RowFate{row, f})
@@ -129,6 +140,9 @@ func (a *applier) fate(it *Item, action Action, reason string) {
 }
 
 func (a *applier) insert(op *Op) error {
+	if a.marked && op.Text == Marker {
+		return nil
+	}
 	if err := a.meter.Spend(len(op.Text) * fuelPerMadeByte); err != nil {
 		return err
 	}
@@ -224,9 +238,22 @@ func countedBefore(users []*Item) bool {
 	return len(users) == 1 && users[0].Change == Unchanged && users[0].CompressedTokens != 0
 }
 
+// QuestionOverhead is how many tokens an earlier question may cost beside its text, if a COMPRESS bounds the text.
+const QuestionOverhead = 12
+
+// showsWhole reports whether a COMPRESS shows a turn's questions as they were counted when stored.
+func (op *Op) showsWhole(users []*Item) bool {
+	return countedBefore(users) && op.holdsQuestion(users[0].CompressedTokens)
+}
+
+// holdsQuestion reports whether a COMPRESS shows an earlier question of so many tokens whole.
+func (op *Op) holdsQuestion(tokens uint32) bool {
+	return op.Argument == 0 || uint64(tokens) <= uint64(op.Argument)+QuestionOverhead
+}
+
 // compress replaces a turn's atoms by one user message that contains its questions.
 func (a *applier) compress(op *Op, in []Item) error {
-	if len(in) == 1 && in[0].Change == Compressed {
+	if len(in) == 1 && in[0].Change == Compressed && op.holdsQuestion(in[0].Tokens) {
 		a.out.Items = append(a.out.Items, in[0])
 		return nil
 	}
@@ -249,7 +276,7 @@ func (a *applier) compress(op *Op, in []Item) error {
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
 	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut|FlagPinned) | FlagCompressed
 	it.Text, it.Edit = "", nil
-	if countedBefore(asked) { // TextOf makes its text if it is needed
+	if op.showsWhole(asked) { // TextOf makes its text if it is needed
 		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
 		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))
 		a.out.Items = append(a.out.Items, it)
@@ -264,9 +291,16 @@ func (a *applier) compress(op *Op, in []Item) error {
 		texts[i] = text
 	}
 	question := strings.Join(texts, "\n")
+	if op.Argument == 0 {
+		it.Tokens = a.src.QuestionTokens(it.Turn, question)
+	} else {
+		if err := a.meter.Spend(min(len(question), int(op.Argument)*bytesPerToken) * fuelPerCutByte); err != nil {
+			return err
+		}
+		question, it.Tokens = a.src.ShortQuestion(&it, question, op.Argument)
+	}
 	it.Text = EarlierQuestion(it.Turn) + question
-	it.TextBytes = uint32(len(it.Text))
-	it.Tokens, it.CompressedTokens = a.src.QuestionTokens(it.Turn, question), 0
+	it.TextBytes, it.CompressedTokens = uint32(len(it.Text)), 0
 	a.out.Items = append(a.out.Items, it)
 	return a.meter.Spend(0)
 }

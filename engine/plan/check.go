@@ -14,8 +14,8 @@ type BadPlanError struct {
 
 func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
 
-// check checks the ops against the rules of the ABI. It returns their indexes in the order of their positions, inserts
-// first.
+// check checks the ops against the rules of the ABI. It returns the indexes of all but KEEPs and the LEDGER, in the order
+// of their positions, inserts first.
 func check(items []Item, ops []Op) ([]int, error) {
 	order := make([]int, len(ops))
 	for n := range ops {
@@ -35,11 +35,11 @@ func check(items []Item, ops []Op) ([]int, error) {
 	if err := checkRanges(ops, order, func(op *Op) bool { return op.Code == OpKeep || removes(op) }); err != nil {
 		return nil, err
 	}
-	order = slices.DeleteFunc(order, func(n int) bool { return ops[n].Code == OpKeep })
+	order = slices.DeleteFunc(order, func(n int) bool { return ops[n].Code == OpKeep || ops[n].Code == OpLedger })
 	if err := checkRanges(ops, order, func(*Op) bool { return true }); err != nil {
 		return nil, err
 	}
-	return order, nil
+	return order, checkLedger(items, ops)
 }
 
 // removes reports whether an op removes records from the window.
@@ -123,12 +123,15 @@ func checkOp(items []Item, op *Op) string {
 	}
 	in := items[op.First : op.Last+1]
 	switch op.Code {
-	case OpDrop, OpSummarise, OpCompress, OpKeep:
+	case OpDrop, OpSummarise, OpCompress, OpKeep, OpLedger:
 		if splits(items, op.First) || splits(items, op.Last+1) {
 			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
 		}
 		if op.Code == OpCompress {
 			return checkCompress(in, op)
+		}
+		if op.Code == OpLedger && (op.Argument == 0 || op.Argument > MaxLedger) {
+			return fmt.Sprintf("makes a ledger of %d tokens; 1 to %d are possible", op.Argument, MaxLedger)
 		}
 	case OpTruncate:
 		if op.Argument == 0 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 )
 
 // Change says how an item's text differs from what is stored.
@@ -23,7 +25,7 @@ type Item struct {
 	Row    int32   // the considered row that it shows; for an Answer, the row of its call; -1 for a Notice
 	Change Change  // if Unchanged, the content is the row's
 	Call   uint16  // for an Answer, which of the row's calls it answers
-	Rows   []int32 // for a Compressed item, the rows of its user messages; for the summary, the rows that it replaces
+	Rows   []int32 // for a Compressed item, the rows of its user messages; for the summary or a ledger, the rows that it is made of
 	Text   string  // the text if it is not the row's; for a Compressed item "" until TextOf makes it
 	Edit   *Edit   // other differences from the row; nil if there are none
 	Step   int16   // the pipeline step that changed it last; -1 means the host
@@ -79,6 +81,17 @@ type Source interface {
 	NoticeTokens(text string) uint32
 	// QuestionTokens counts a user message that consists of EarlierQuestion for a turn followed by this text.
 	QuestionTokens(turn uint32, text string) uint32
+	// ShortQuestion returns the text of a compressed turn's questions with its middle cut out, so that the message has at
+	// most tokens+QuestionOverhead tokens, and what it costs. It charges nothing.
+	ShortQuestion(it *Item, text string, tokens uint32) (short string, cost uint32)
+	// Sees reports whether the viewer may see an item.
+	Sees(*Item) bool
+	// Literals returns the literals of considered rows as stored. It loads the texts of those whose literals are not
+	// known, all at once.
+	Literals(rows []int32) ([]literal.List, error)
+	// Ledger returns the text of a ledger that names as much as fits into a number of tokens, what it costs as a
+	// system-class message, and how many of the oldest literals it leaves out. It charges nothing.
+	Ledger(l *Ledger, tokens uint32) (text string, cost uint32, without int)
 	// Summary returns the running summary as a window shows it. It covers the messages outside delegations whose Seq is
 	// at most covers. text is "" if none is stored.
 	Summary() (covers uint64, text string, tokens uint32)

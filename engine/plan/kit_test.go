@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 )
 
 // window builds items from letters, one per record: u user, a assistant, c call, r result of the previous call, o open
@@ -44,6 +45,9 @@ func window(letters string) []plan.Item {
 	return items
 }
 
+// hidden is a delegation that no viewer may see.
+const hidden = 9
+
 // source returns "text N" as the text of row N and counts one token per letter. Its summary covers messages with a seq
 // up to covers; 0 means that there is none.
 type source struct{ covers uint64 }
@@ -77,6 +81,24 @@ func (s source) Edited(it *plan.Item) (text string, tokens uint32, empty bool, e
 	}
 	text, err = s.RowText(it.Row)
 	return text, uint32(len(text)), false, err
+}
+func (source) Sees(it *plan.Item) bool { return it.Delegation != hidden }
+func (s source) Literals(rows []int32) ([]literal.List, error) {
+	lists := make([]literal.List, len(rows))
+	for i, row := range rows {
+		text, _ := s.RowText(row)
+		lists[i] = literal.Of(text, fmt.Sprintf(`{"of_row": "R%03d"}`, row))
+	}
+	return lists, nil
+}
+func (s source) Ledger(l *plan.Ledger, most uint32) (text string, cost uint32, without int) {
+	without = l.Fit(int(most), func(text string) int { return len(text) / 2 })
+	text = l.Text(without)
+	return text, s.NoticeTokens(text), without
+}
+func (s source) ShortQuestion(it *plan.Item, text string, most uint32) (string, uint32) {
+	text = text[:min(len(text), int(most))]
+	return text, s.QuestionTokens(it.Turn, text)
 }
 func (source) NoticeTokens(text string) uint32 { return uint32(len(text)) }
 func (source) Load([]int32) error              { return nil }
@@ -124,8 +146,11 @@ func shape(items []plan.Item) string {
 }
 
 func op(code plan.OpCode, first, last uint32) plan.Op {
-	return plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3,
-		Reason: "why: because"}
+	o := plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3, Reason: "why: because"}
+	if code == plan.OpCompress {
+		o.Argument = 0 // whole
+	}
+	return o
 }
 
 // free is a meter that never runs out.

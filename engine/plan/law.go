@@ -74,6 +74,10 @@ func (l *Law) Check(before, after []Item) *Violation {
 			if it.Role != RoleSystem || it.Row != -1 {
 				return &Violation{RuleNothingInvented, fmt.Sprintf("window entry %d is no message that was there", i)}
 			}
+			if !l.maySeeAll(it, p, before) {
+				return &Violation{RuleDelegationScope,
+					fmt.Sprintf("window entry %d is made of a message of a delegation that the viewer may not see", i)}
+			}
 			continue
 		case !p.was(it, before):
 			return &Violation{RuleNothingInvented, fmt.Sprintf("window entry %d is no message that was there", i)}

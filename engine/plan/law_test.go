@@ -103,7 +103,7 @@ func TestPlansCannotBreakShape(t *testing.T) {
 			var ops []plan.Op
 			for range r.IntN(4) {
 				n := uint32(len(items) + 1)
-				ops = append(ops, op(plan.OpCode(1+r.IntN(7)), r.Uint32N(n), r.Uint32N(n)))
+				ops = append(ops, op(plan.OpCode(1+r.IntN(10)), r.Uint32N(n), r.Uint32N(n)))
 			}
 			if got, err := plan.Apply(items, ops, step, source{covers}, free{}); err == nil {
 				items = got.Items

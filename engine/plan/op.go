@@ -13,6 +13,7 @@ const (
 	OpSummarise OpCode = 7
 	OpKeep      OpCode = 8
 	OpStrip     OpCode = 9
+	OpLedger    OpCode = 10
 )
 
 // ReplaceArguments is the template of a REPLACE that changes the arguments of a call instead of a text.
@@ -24,7 +25,7 @@ type Op struct {
 	Template uint8
 	First    uint32
 	Last     uint32
-	Argument uint32 // TRUNCATE: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call
+	Argument uint32 // TRUNCATE, COMPRESS, LEDGER: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call
 	Text     string // REPLACE, INSERT
 	Reason   string // "code" or "code: free text"
 }

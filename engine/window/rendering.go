@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 
@@ -149,6 +150,11 @@ func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 	switch {
 	case it.Change == plan.Compressed && it.Text == "" && len(it.Rows) == 1:
 		return &r.Fragments[a.format-1][2]
+	case it.Change == plan.Compressed:
+		if q := r.Question.Load(); q != nil && len(it.Rows) == 1 && strings.TrimPrefix(it.Text, plan.EarlierQuestion(it.Turn)) == q.Text {
+			return &q.Fragments[a.format-1]
+		}
+		return nil
 	case it.Edit != nil:
 		return nil
 	case it.Change == plan.Retexted:

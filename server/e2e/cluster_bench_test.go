@@ -31,7 +31,7 @@ func BenchmarkServers(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer embedded.kill()
-	many := newCluster(b, postgresql, 3)
+	many := newCluster(b, postgresql.Cluster(b), postgresql.Database(b), 3)
 	own := []client{embedded.client(b)}
 	over := []client{many.at(0), many.at(1), many.at(2)}
 	subjects := []struct {

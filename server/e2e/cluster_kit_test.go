@@ -39,9 +39,9 @@ var postgresql = &pgtest.Shared{}
 
 // newCluster starts n servers at once over an empty database of a database server, which is the test's own where it is
 // to crash.
-func newCluster(t testing.TB, server *pgtest.Shared, n int) *cluster {
+func newCluster(t testing.TB, server *pgtest.Cluster, database string, n int) *cluster {
 	t.Helper()
-	c := &cluster{t: t, postgres: server.Cluster(t), store: server.Database(t)}
+	c := &cluster{t: t, postgres: server, store: database}
 	t.Cleanup(func() {
 		for _, n := range c.nodes {
 			if p := n.now.Load(); p != nil {
@@ -156,7 +156,7 @@ func (c *cluster) mayBeLost(at time.Time) bool {
 func TestServersStartTogether(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		c := newCluster(t, postgresql, 3)
+		c := newCluster(t, postgresql.Cluster(t), postgresql.Database(t), 3)
 		for i, n := range c.nodes {
 			c.at(i).get("/api/v1/projects/default").want(200)
 			_, err := os.Stat(filepath.Join(n.data, "admin.key"))
@@ -182,7 +182,7 @@ func TestServersStartTogether(t *testing.T) {
 // TestStreamsAcrossServers: what is written on one server comes to readers on another by itself, soon, and in order.
 func TestStreamsAcrossServers(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, postgresql, 2)
+	c := newCluster(t, postgresql.Cluster(t), postgresql.Database(t), 2)
 	const board, entries = "/api/v1/boards/b", 5
 	c.at(0).do("PUT", board+"/agents/lead", object{"lead": true}).want(201)
 	for name, path := range map[string]string{"entries": "/memory/stream",
@@ -221,7 +221,7 @@ func TestStreamsAcrossServers(t *testing.T) {
 // into another database: all is there, keys work, decisions replay, and verify finds nothing.
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, postgresql, 1)
+	c := newCluster(t, postgresql.Cluster(t), postgresql.Database(t), 1)
 	own := converse(c.at(0), "s")
 	for n := range 30 {
 		own.post(own.path("/turns"), object{"session_id": "s", "messages": []object{user(fmt.Sprint("q", n)),

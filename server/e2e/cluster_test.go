@@ -51,8 +51,14 @@ type decidedAt struct {
 // TestCampaignCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and
 // entries to all of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No
 // acknowledged turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry
-// once, and what is left is sound. The troubles last ten minutes in the long form.
+// once, and what is left is sound. The troubles last ten minutes in the long form. It runs over PostgreSQL, and over a
+// database that says it is another one, where commits have another guard.
 func TestCampaignCluster(t *testing.T) {
+	t.Run("PostgreSQL", func(t *testing.T) { campaignCluster(t, (*pgtest.Shared).Database) })
+	t.Run("relative", func(t *testing.T) { campaignCluster(t, (*pgtest.Shared).Relative) })
+}
+
+func campaignCluster(t *testing.T, database func(*pgtest.Shared, testing.TB) string) {
 	t.Parallel()
 	own := &pgtest.Shared{}
 	t.Cleanup(func() {
@@ -60,7 +66,7 @@ func TestCampaignCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := &clusterRun{cluster: newCluster(t, own, 3), seed: campaign.Seed(t),
+	c := &clusterRun{cluster: newCluster(t, own.Cluster(t), database(own, t), 3), seed: campaign.Seed(t),
 		lasting: time.Duration(campaign.Size(6, 600)) * time.Second, calm: make(chan struct{}),
 		shared: map[int]string{}, contents: map[string]bool{}, histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)

@@ -25,7 +25,22 @@ const Uncounted = -1
 // Known is Middle for a text whose tokens are known, which saves counting. It also returns the tokens of the result.
 // note is added to the marker.
 func Known(text string, tokens, limit int, note string, count func(string) int) (string, int) {
-	m := middles{text: text, note: note, count: count, heads: []counted{{at: 0}}, tails: []counted{{at: len(text)}}}
+	cut := func(text string, keep int) (head, mark, tail string) { return cutMiddle(text, keep, note) }
+	return known(text, tokens, limit, cut, count)
+}
+
+// Short shortens a text to at most limit tokens: about two thirds of what is left are its head, one third its tail, and
+// " … " stands between them. A text that fits is not changed.
+func Short(text string, limit int, count func(string) int) string {
+	out, _ := known(text, Uncounted, limit, cutShort, count)
+	return out
+}
+
+// cutter keeps about keep bytes of a text, head and tail, and returns the mark that stands between them.
+type cutter func(text string, keep int) (head, mark, tail string)
+
+func known(text string, tokens, limit int, cut cutter, count func(string) int) (string, int) {
+	m := middles{text: text, cut: cut, count: count, heads: []counted{{at: 0}}, tails: []counted{{at: len(text)}}}
 	known := tokens != Uncounted
 	fits := func(keep int) bool { return m.tokens(keep) <= limit }
 	whole := func() bool {
@@ -69,7 +84,7 @@ func Known(text string, tokens, limit int, note string, count func(string) int) 
 			high = middle
 		}
 	}
-	head, mark, tail := cutMiddle(text, low, note)
+	head, mark, tail := cut(text, low)
 	return head + mark + tail, m.tokens(low)
 }
 
@@ -78,20 +93,35 @@ func cutMiddle(text string, keep int, note string) (head, mark, tail string) {
 	if keep >= len(text) {
 		return text, "", ""
 	}
-	from, to := keep-keep/2, len(text)-keep/2
+	from, to := between(text, keep-keep/2, len(text)-keep/2)
+	return text[:from], "[… " + strconv.Itoa(to-from) + " bytes left out" + note + " …]", text[to:]
+}
+
+// cutShort keeps about keep bytes, a third of them from the end.
+func cutShort(text string, keep int) (head, mark, tail string) {
+	if keep >= len(text) {
+		return text, "", ""
+	}
+	from, to := between(text, keep-keep/3, len(text)-keep/3)
+	return text[:from], " … ", text[to:]
+}
+
+// between moves the two ends of a cut apart so that no character is divided.
+func between(text string, from, to int) (int, int) {
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from--
 	}
 	for to < len(text) && !utf8.RuneStart(text[to]) {
 		to++
 	}
-	return text[:from], "[… " + strconv.Itoa(to-from) + " bytes left out" + note + " …]", text[to:]
+	return from, to
 }
 
 // middles counts one text with cuts of different sizes. It remembers the tokens of the head up to some seams, and of
 // the tail after others, so that each further cut counts only the text between a seam and the marker.
 type middles struct {
-	text, note   string
+	text         string
+	cut          cutter
 	count        func(string) int
 	heads, tails []counted // outermost first
 }
@@ -104,7 +134,7 @@ const seamsApart = 64
 
 // tokens counts the text with all but keep bytes cut from its middle.
 func (m *middles) tokens(keep int) int {
-	head, mark, tail := cutMiddle(m.text, keep, m.note)
+	head, mark, tail := m.cut(m.text, keep)
 	from, to := len(head), len(m.text)-len(tail)
 	for {
 		last := m.heads[len(m.heads)-1]

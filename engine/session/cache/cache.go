@@ -118,7 +118,7 @@ func (v *View) weigh() int {
 		n += len(v.Summary.Text) + len(v.Summary.Notice)
 	}
 	for i := range v.Rows {
-		n += v.Rows[i].Body.weigh()
+		n += len(v.Rows[i].Header.Literals) + v.Rows[i].Body.weigh()
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
@@ -29,6 +30,27 @@ type Body struct {
 	MarkdownBytes atomic.Uint32 // valid once the tokens are known
 	Damaged       atomic.Bool   // the body cannot be read
 	Cut           atomic.Pointer[Cut]
+	Question      atomic.Pointer[Question]
+	Ledger        atomic.Pointer[Ledger]
+	Literals      atomic.Pointer[literal.List] // of a message whose header does not have them
+}
+
+// Question is the latest shortening of a user's message as an earlier question. Of.Tokens is what the message may cost.
+type Question struct {
+	Of
+	Whole     string // the text that was shortened
+	Text      string
+	Tokens    uint32 // of the message
+	Fragments [4]Fragment
+}
+
+// Ledger is the latest ledger whose newest message this is. Of.Tokens is what its text may have.
+type Ledger struct {
+	Of
+	Whole   string // the text that names everything
+	Text    string
+	Tokens  uint32 // as a message
+	Without int    // of the oldest literals are left out
 }
 
 // Cut is the latest truncation of a message's text. Consecutive windows of a session usually cut it in the same way.
@@ -70,6 +92,20 @@ func (b *Body) weigh() (n int) {
 				n += fr.Size()
 			}
 		}
+	}
+	if q := b.Question.Load(); q != nil {
+		n += len(q.Text)
+		for f := range q.Fragments {
+			if fr := q.Fragments[f].Load(); fr != nil {
+				n += fr.Size()
+			}
+		}
+	}
+	if l := b.Ledger.Load(); l != nil {
+		n += len(l.Whole) + len(l.Text)
+	}
+	if l := b.Literals.Load(); l != nil {
+		n += len(*l)
 	}
 	for f := range b.Fragments {
 		for k := range b.Fragments[f] {

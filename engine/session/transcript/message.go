@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -49,6 +50,10 @@ type Header struct {
 	Reminder *reminder.Bound
 
 	Costs *Costs // nil if the message consists of one text, calls and names, and costs Tokens in every format
+
+	// Literals are those of the message's text and of the arguments of its calls. They are unknown where the message was
+	// stored without them, and are not part of the copy in the body.
+	Literals literal.List
 }
 
 // AtomStart reports whether the message begins an atom. An atom is a call message with its results, or any other single
@@ -69,6 +74,9 @@ const flagMade plan.Flags = 1 << 14
 
 // flagCompacts marks an encoded header whose message Compacts.
 const flagCompacts plan.Flags = 1 << 12
+
+// flagLiterals marks an encoded header that has Literals.
+const flagLiterals plan.Flags = 1 << 11
 
 // MessageID returns the id of a message, which is made of its session's incarnation and its number.
 func MessageID(sinc ident.Incarnation, seq uint64) string {
@@ -177,8 +185,16 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 		if h.Costs != nil {
 			dst = h.Costs.append(dst)
 		}
+		dst = append(dst, h.Literals...)
 	}
 	return dst
+}
+
+// withoutLiterals returns a header as the body's copy has it.
+func (h *Header) withoutLiterals() []Header {
+	bare := *h
+	bare.Literals = ""
+	return []Header{bare}
 }
 
 // packedFlags returns the flags, including those that say what follows the fixed-size entries.
@@ -195,6 +211,9 @@ func (h *Header) packedFlags() plan.Flags {
 	}
 	if h.Costs != nil {
 		flags |= flagCosts
+	}
+	if h.Literals.Known() {
+		flags |= flagLiterals
 	}
 	return flags
 }
@@ -282,16 +301,22 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 				return nil, nil, errBadHeaders
 			}
 		}
+		if h.Flags&flagLiterals != 0 {
+			h.Flags &^= flagLiterals
+			var ok bool
+			if h.Literals, rest, ok = literal.Parse(rest); !ok {
+				return nil, nil, errBadHeaders
+			}
+		}
 	}
 	return hs, rest, nil
 }
 
 var errBadBody = errors.New("a message body does not parse")
 
-// appendBody encodes a body record: a copy of the message's header, which must be the only one in hs, its format in one
-// byte, and its JSON as posted.
-func appendBody(dst []byte, hs []Header, m *chat.Message) []byte {
-	dst = append(appendHeaders(dst, hs), byte(m.Format))
+// appendBody encodes a body record: a copy of the message's header, its format in one byte, and its JSON as posted.
+func appendBody(dst []byte, h *Header, m *chat.Message) []byte {
+	dst = append(appendHeaders(dst, h.withoutLiterals()), byte(m.Format))
 	return append(dst, m.Raw...)
 }
 

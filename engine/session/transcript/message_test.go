@@ -44,8 +44,8 @@ func TestHeadersComeBackAsTheyWere(t *testing.T) {
 func TestABodyTellsItsHeader(t *testing.T) {
 	h := packed[0]
 	m := &chat.Message{Format: chat.OpenAIChat, Raw: json.RawMessage(`{"role":"user","content":"what is it?"}`)}
-	h.BodyBytes = uint32(len(appendBody(nil, []Header{h}, m)))
-	body := appendBody(nil, []Header{h}, m)
+	h.BodyBytes = uint32(len(appendBody(nil, &h, m)))
+	body := appendBody(nil, &h, m)
 	got, msg, err := ParseBody(body)
 	if err != nil || !reflect.DeepEqual(got, &h) || msg.Text != "what is it?" || msg.Agent != "main" {
 		t.Fatalf("%+v, %+v, %v", got, msg, err)
@@ -59,7 +59,7 @@ func TestABodyTellsItsHeader(t *testing.T) {
 
 func FuzzParseBody(f *testing.F) {
 	f.Add(appendHeaders(nil, packed))
-	f.Add(appendBody(nil, packed[:1], &chat.Message{Raw: []byte(`{"role":"user","content":"x"}`)}))
+	f.Add(appendBody(nil, &packed[0], &chat.Message{Raw: []byte(`{"role":"user","content":"x"}`)}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if hs, _, err := parseHeaders(b); err == nil {
 			again, _, err := parseHeaders(appendHeaders(nil, hs))

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -115,11 +116,17 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Pas
 	_, _ = after.Write(before.Lineage.append(nil))
 	for i := range headers {
 		h := &headers[i]
-		body := appendBody(make([]byte, 0, int(h.BodyBytes)), headers[i:i+1], &t.Messages[i].Message)
+		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
 		_, _ = after.Write(body)
 		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
 	}
-	packed := before.append(appendHeaders(make([]byte, 0, len(headers)*2*headerSize), headers))
+	packed := before.append(appendHeaders(make([]byte, 0, len(headers)*(2*headerSize+literal.MaxPacked/2)), headers))
+	if len(packed) > store.MaxValue { // then windows find the literals when they need them
+		for i := range headers {
+			headers[i].Literals = ""
+		}
+		packed = before.append(appendHeaders(nil, headers))
+	}
 	if len(packed) > store.MaxValue {
 		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
@@ -195,7 +202,7 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 			problem.Index = t.Messages[i].Index
 			bad = append(bad, *problem)
 		}
-		packed = appendHeaders(packed[:0], headers[i:i+1])
+		packed = appendHeaders(packed[:0], h.withoutLiterals())
 		h.BodyBytes = uint32(len(packed) + 1 + len(m.Raw))
 	}
 	return headers, Refusal(bad)
@@ -249,7 +256,7 @@ func (svc *Service) measured(ctx context.Context, t *Turn, at int) (Header, erro
 // again; zero if clients do not have it.
 func (svc *Service) header(ctx context.Context, m *chat.Message, said align.Hash) (Header, error) {
 	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)),
-		Calls: uint16(len(m.Calls)), Tags: m.Tags, Said: said}
+		Calls: uint16(len(m.Calls)), Tags: m.Tags, Said: said, Literals: m.Literals()}
 	if m.IsError {
 		h.Flags |= plan.FlagErrorResult
 	}

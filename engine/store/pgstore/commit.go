@@ -1,42 +1,22 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A commit is one transaction of two statements, sent in one round trip. The first locks the keys that the commit
-// names, the second checks and writes. It runs at read committed, so that the second statement sees the writes of the
-// previous holders of the locks.
-//
-// The locks are PostgreSQL's advisory locks: exclusive for a key that is written, shared for one that is only
-// expected. They are kept in memory. Row locks would be written to the rows, and a row that many commits share, such
-// as a project's, would need a new multixact for each commit; multixacts have 32-bit numbers and must be vacuumed. A
-// key need not exist to be locked, so a key that must be absent is locked like any other.
-//
-// Locks are taken in the order of their numbers, so that two commits cannot deadlock. A number is a hash of tenant
-// and key: two keys with the same number only wait unnecessarily.
-//
-// Rows are looked up one by one by their whole key (LATERAL … LIMIT 1), so that a plan that was made and cached while
-// the table was small does not read much of it after it has grown.
+// mostKeys is the maximum number of locks of a commit that shares its transaction with others. A commit with more
+// locks its whole tenant instead, exclusively, and goes alone. All other commits take a shared lock on their tenant.
+const mostKeys = 48
 
-// mostLocks limits the locks of one commit, because PostgreSQL's default is 64 per connection. A commit with more
-// keys locks its whole tenant exclusively instead. All other commits take a shared lock on their tenant.
-const mostLocks = 48
-
-// Commit implements store.Store.
+// Commit implements store.Store. A batch that writes nothing is one statement that reads.
 func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	if err := b.Check(tenant); err != nil {
 		return err
@@ -46,30 +26,72 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	}
 	defer s.leave()
 	c := newCommit(tenant, b)
-	if !c.writes() && len(c.expect) == 0 {
-		return nil
+	switch {
+	case len(c.put)+len(c.delete) > 0 && c.loose:
+		return s.commitLoose(ctx, c)
+	case len(c.put)+len(c.delete) > 0:
+		return s.retry(ctx, func() error { return s.attempt(ctx, c) })
+	case len(c.expect) > 0:
+		return s.retry(ctx, func() error { return s.check(ctx, c) })
 	}
-	if b.IsLoose() {
-		return s.retry(ctx, func() error { return s.attempt(ctx, s.loose, c) })
-	}
-	return s.retry(ctx, s.inTurn(ctx, func() error { return s.attempt(ctx, s.main, c) }))
+	return nil
 }
 
-// inTurn makes an attempt wait for one of the places for synced commits.
-func (s *Store) inTurn(ctx context.Context, attempt func() error) func() error {
-	return func() error {
-		waiting := time.NewTimer(acquiring)
-		defer waiting.Stop()
-		select {
-		case s.commits <- struct{}{}:
-			defer func() { <-s.commits }()
-			return attempt()
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-waiting.C:
-			return errBusy
-		}
+// attempt tries once to make a synced commit. A commit whose outcome is not known is settled with its own token.
+func (s *Store) attempt(ctx context.Context, c *commit) error {
+	a := &attempt{entry: newEntry(), commit: c, token: s.newToken()}
+	err := s.commits.do(ctx, a, false)
+	if !errors.Is(err, errUnsure) {
+		return err
 	}
+	happened, err := s.settle(ctx, a.token)
+	if err == nil && !happened {
+		err = errLost
+	}
+	return err
+}
+
+// commitLoose makes a loose commit. It has no token: where the outcome of an attempt is not known, it is simply
+// repeated, since writing the same values again changes nothing. If the repetition finds a precondition broken because
+// the first attempt wrote the key, the commit has happened.
+func (s *Store) commitLoose(ctx context.Context, c *commit) error {
+	unsure := false
+	err := s.retry(ctx, func() error {
+		err := s.looseCommits.do(ctx, &attempt{entry: newEntry(), commit: c}, false)
+		switch {
+		case errors.Is(err, errUnsure):
+			unsure = true
+			return fmt.Errorf("%w: %w", errLost, err)
+		case unsure && errors.As(err, new(*store.ConflictError)):
+			if e := s.check(ctx, c.result()); e == nil || !errors.As(e, new(*store.ConflictError)) {
+				return e
+			}
+		}
+		return err
+	})
+	if unsure && err != nil && !errors.As(err, new(*store.ConflictError)) {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	return err
+}
+
+// check looks once whether the preconditions of a commit hold.
+func (s *Store) check(ctx context.Context, c *commit) error {
+	conn, err := s.acquire(ctx, s.main)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
+	defer cancel()
+	broken, err := s.broken(ctx, conn, c)
+	if err == nil && s.former(linkOf(conn)) {
+		err = errFormer
+	}
+	if err == nil && broken[0] > 0 {
+		err = &store.ConflictError{Index: broken[0] - 1}
+	}
+	return err
 }
 
 // Confirm returns once a synchronous standby has all data that was read before: it makes a commit after all others
@@ -79,76 +101,48 @@ func (s *Store) Confirm(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	err := s.retry(ctx, s.inTurn(ctx, func() error {
-		_, err := s.burn(ctx, s.reading, nil, newToken())
+	err := s.retry(ctx, func() error {
+		_, err := s.burn(ctx, s.reading, s.newToken())
 		return err
-	}))
+	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
 	return err
 }
 
-// errBusy is returned for a commit that was not started because too many others are running.
-var errBusy = errors.New("all connections for commits are busy")
-
-// attempt tries to commit once. Once it has a connection, it ends with a known outcome or store.ErrUnknown. If the
-// database acknowledged with a warning, or turns out to be a former primary, the commit may be lost after a failover,
-// so its outcome is queried as if the acknowledgement were lost.
-func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) error {
-	conn, err := acquire(ctx, pool)
-	if err != nil {
-		return err
-	}
-	t := newToken()
-	link := linkOf(conn)
-	link.warned = false
-	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.running)
-	broken, err := c.run(run, conn, t)
-	cancel()
-	sure := err == nil && !link.warned && !s.former(link)
-	conn.Release() // closes the connection if it is not in its initial state
-	switch {
-	case sure && broken > 0:
-		return &store.ConflictError{Index: broken - 1}
-	case sure:
-		if c.writes() && pool == s.main {
-			s.acknowledged()
-		}
-		return nil
-	case err == nil && (broken > 0 || !c.writes()):
-		return errFormer
-	case err != nil && (undone(err) || !c.writes()):
-		return err
-	}
-	s.dropDead(err)
-	happened, err := s.settle(ctx, c.tenant, t)
-	if err == nil && !happened {
-		err = errLost
-	}
-	return err
+// attempt is one attempt at a commit, in a queue.
+type attempt struct {
+	entry
+	*commit
+	token token // zero for a loose commit
+	alone bool  // it goes alone, because a fold with others was refused
 }
 
-// commit is a batch in the form of its statements' arguments.
+// single reports whether an attempt does not share its transaction.
+func (a *attempt) single() bool { return a.alone || a.whole }
+
+// commit is a batch and the locks that it needs.
 type commit struct {
-	tenant       []byte
-	expect       []store.Expect
-	keys, values [][]byte // to be put
-	delete       [][]byte
-	locks        []int64 // in ascending order
-	alone        []bool  // which of the locks are exclusive
+	tenant []byte
+	loose  bool
+	expect []store.Expect
+	put    []store.Pair
+	delete [][]byte // without nil
+	size   int      // bytes of keys and values
+	locks  []lock
+	whole  bool // it locks its whole tenant
+}
+
+// lock is an advisory lock. Its number is a hash of tenant and key: two keys with the same number only wait
+// unnecessarily. The numbers also tell which commits name the same key.
+type lock struct {
+	n     int64
+	alone bool // exclusive, because the key is written
 }
 
 func newCommit(tenant string, b store.Batch) *commit {
-	c := &commit{tenant: []byte(tenant), expect: b.Expect}
-	rows := make([]store.Pair, len(b.Put))
-	for i, p := range b.Put {
-		rows[i] = store.Pair{Key: orEmpty(p.Key), Value: orEmpty(p.Value)}
-	}
-	slices.SortFunc(rows, func(p, q store.Pair) int { return bytes.Compare(p.Key, q.Key) })
-	for _, p := range rows {
-		c.keys, c.values = append(c.keys, p.Key), append(c.values, p.Value)
-	}
+	c := &commit{tenant: []byte(tenant), loose: b.IsLoose(), expect: b.Expect, put: b.Put, size: b.Bytes()}
 	for _, key := range b.Delete {
 		c.delete = append(c.delete, orEmpty(key))
 	}
@@ -156,121 +150,53 @@ func newCommit(tenant string, b store.Batch) *commit {
 	return c
 }
 
-func (c *commit) writes() bool { return len(c.keys)+len(c.delete) > 0 }
-
 // lock computes the locks of the commit.
 func (c *commit) lock() {
-	alone := map[int64]bool{}
+	alone := make(map[int64]bool, 1+len(c.expect)+len(c.put)+len(c.delete))
 	for _, e := range c.expect {
 		alone[lockOf(c.tenant, e.Key)] = false
 	}
-	for _, keys := range [][][]byte{c.keys, c.delete} {
-		for _, key := range keys {
-			alone[lockOf(c.tenant, key)] = true
-		}
+	for _, p := range c.put {
+		alone[lockOf(c.tenant, p.Key)] = true
 	}
-	whole := lockOf(c.tenant, nil)
-	if len(alone) > mostLocks {
-		alone = map[int64]bool{whole: true}
-	} else if !alone[whole] { // the empty key shares it
-		alone[whole] = false
+	for _, key := range c.delete {
+		alone[lockOf(c.tenant, key)] = true
 	}
-	c.locks = slices.Sorted(maps.Keys(alone))
-	for _, n := range c.locks {
-		c.alone = append(c.alone, alone[n])
+	tenant := lockOf(c.tenant, nil)
+	if c.whole = len(alone) > mostKeys; c.whole {
+		alone = map[int64]bool{tenant: true}
+	} else if !alone[tenant] { // the empty key shares it
+		alone[tenant] = false
+	}
+	c.locks = make([]lock, 0, len(alone))
+	for n, exclusive := range alone {
+		c.locks = append(c.locks, lock{n, exclusive})
 	}
 }
 
 // lockOf returns the number of a key's lock, or that of its tenant's lock if the key is empty.
 func lockOf(tenant, key []byte) int64 {
-	h := sha256.New()
-	_, _ = h.Write([]byte{byte(len(tenant))}) // separates tenant and key; one byte suffices for MaxTenant
-	_, _ = h.Write(tenant)
-	_, _ = h.Write(key)
-	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
+	b := make([]byte, 0, 256)
+	b = append(b, byte(len(tenant))) // separates tenant and key; one byte suffices for MaxTenant
+	sum := sha256.Sum256(append(append(b, tenant...), key...))
+	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-const lockKeys = `SELECT CASE WHEN l.alone THEN pg_advisory_xact_lock(l.n) ELSE pg_advisory_xact_lock_shared(l.n) END
-	FROM unnest($1::bigint[], $2::boolean[]) AS l (n, alone)`
-
-// run returns 0 if the commit succeeded, or the number, from 1, of the first precondition that did not hold.
-func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken int, err error) {
-	s := c.statement(t)
-	// The transaction is begun and ended explicitly, because not every database that is compatible with PostgreSQL
-	// runs statements that are sent together in one transaction.
-	b := &pgx.Batch{}
-	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	b.Queue(lockKeys, c.locks, c.alone)
-	b.Queue(s.text.String(), s.args...)
-	b.Queue("COMMIT")
-	if broken, err = results(conn.SendBatch(ctx, b)); err != nil && undone(err) {
-		rollback(ctx, conn)
+// result returns a commit without writes whose preconditions are what c leaves.
+func (c *commit) result() *commit {
+	r := &commit{tenant: c.tenant}
+	for _, p := range c.put {
+		r.expect = append(r.expect, store.Expect{Key: p.Key, Value: orEmpty(p.Value)})
 	}
-	return broken, err
+	for _, key := range c.delete {
+		r.expect = append(r.expect, store.Expect{Key: key})
+	}
+	return r
 }
 
-// results reads the results of a commit's statements and returns the first error. Later errors say nothing about the
-// outcome of the commit.
-func results(sent pgx.BatchResults) (broken int, err error) {
-	_, err = sent.Exec()
-	if err == nil {
-		_, err = sent.Exec()
-	}
-	if err == nil {
-		err = sent.QueryRow().Scan(&broken)
-	}
-	if err == nil {
-		_, err = sent.Exec()
-	}
-	closed := sent.Close()
-	if err == nil {
-		err = closed
-	}
-	return broken, err
-}
-
-// rollback makes the connection usable again. If that fails, the pool closes it.
-func rollback(ctx context.Context, conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, _ = conn.Exec(ctx, "ROLLBACK")
-}
-
-// statement checks and writes. Its text only depends on which parts it has.
-func (c *commit) statement(t token) *statement {
-	s := &statement{}
-	of := s.arg("bytea", c.tenant)
-	c.check(s, of)
-	if c.writes() {
-		s.add(",\ntoken AS (INSERT INTO mneme_commits (tenant, token, burnt) SELECT ", of, ", ", s.arg("bytea", t[:]),
-			", false FROM verdict WHERE i = 0)")
-	}
-	if len(c.keys) > 0 {
-		s.add(",\nput AS (INSERT INTO mneme_records (tenant, key, value) SELECT ", of,
-			", p.key, p.value FROM verdict, unnest(",
-			s.arg("bytea[]", c.keys), ", ", s.arg("bytea[]", c.values), ") AS p (key, value) WHERE i = 0",
-			" ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value)")
-	}
-	if len(c.delete) > 0 {
-		s.add(",\ngone AS (DELETE FROM mneme_records WHERE tenant = ", of, " AND key = ANY(",
-			s.arg("bytea[]", c.delete), ") AND (SELECT i FROM verdict) = 0)")
-	}
-	s.add("\nSELECT i FROM verdict")
-	return s
-}
-
-// check adds the part that finds the first precondition that does not hold. In it, an absent row has the value NULL,
-// as does the expectation of an absent row.
-func (c *commit) check(s *statement, of string) {
-	first := "0"
-	if len(c.expect) > 0 {
-		keys, values := make([][]byte, len(c.expect)), make([][]byte, len(c.expect))
-		for i, e := range c.expect {
-			keys[i], values[i] = orEmpty(e.Key), e.Value
-		}
-		first = "coalesce((SELECT min(k.i) FROM unnest(" + s.arg("bytea[]", keys) + ", " + s.arg("bytea[]", values) +
-			") WITH ORDINALITY AS k (key, value, i) LEFT JOIN " + lookUp(of, "value") +
-			" AS r ON true WHERE r.value IS DISTINCT FROM k.value), 0)"
-	}
-	s.add("WITH verdict AS MATERIALIZED (SELECT ", first, " AS i)")
+// commitQueue returns the queue of one pool's commits.
+func (s *Store) commitQueue(pool *pgxpool.Pool, usual, most int) *queue[*attempt] {
+	q := &queue[*attempt]{usual: usual, most: most, patience: s.acquiring, together: foldable}
+	q.work = func(all []*attempt) { s.fold(q, pool, all) }
+	return q
 }

@@ -90,8 +90,8 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 var errNoConnection = errors.New("no connection to the database")
 
 // acquire takes a connection from a pool, or creates one.
-func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, acquiring)
+func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.acquiring)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 type counters struct {
 	retries, resets, turnovers, swept atomic.Int64
 	happened, not, unknown            atomic.Int64 // commits whose acknowledgement was lost, by outcome
+	folds, commits                    atomic.Int64 // acknowledged transactions, and the commits in them
 }
 
 func (c *counters) settled(happened bool) {
@@ -48,6 +49,12 @@ func (s *Store) Figures() []store.Figure {
 		add(true, "wait_seconds_total", "How long calls waited for a connection.", p.EmptyAcquireWaitTime().Seconds(),
 			"pool", p.name)
 	}
+	const waiting = "Commits and reads of keys that wait to share a round trip, by queue."
+	add(false, "waiting", waiting, float64(s.commits.length()), "queue", "synced")
+	add(false, "waiting", waiting, float64(s.looseCommits.length()), "queue", "loose")
+	add(false, "waiting", waiting, float64(s.lookups.length()), "queue", "reads")
+	add(true, "commits_total", "Commits that the database acknowledged.", float64(s.count.commits.Load()))
+	add(true, "commit_transactions_total", "Transactions that these commits shared.", float64(s.count.folds.Load()))
 	add(true, "retries_total", "Attempts at a call behind its first.", float64(s.count.retries.Load()))
 	const settled = "Commits whose acknowledgement was lost, by what was found out about them."
 	add(true, "commits_settled_total", settled, float64(s.count.happened.Load()), "outcome", "committed")

@@ -13,10 +13,12 @@ import (
 
 // TestRandomRaces commits three random batches at the same moment from two servers, in many rounds. Their outcomes, a
 // reader's views and the final state must be those of some sequential order. A failure prints the round.
-func TestRandomRaces(t *testing.T) {
+func TestRandomRaces(t *testing.T) { underBoth(t, testRandomRaces) }
+
+func testRandomRaces(t *testing.T, database func(testing.TB) string) {
 	const rounds, seed = 600, 11
 	random := rand.New(rand.NewPCG(seed, 0))
-	url := postgres.Database(t)
+	url := database(t)
 	servers := []*Store{openURL(t, url), openURL(t, url)}
 	for _, s := range servers {
 		defer s.Close()

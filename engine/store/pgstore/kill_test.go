@@ -34,7 +34,11 @@ func TestKill(t *testing.T) {
 		writeUntilKilled(t, url)
 		return
 	}
-	url := postgres.Database(t)
+	underBoth(t, testKill)
+}
+
+func testKill(t *testing.T, database func(testing.TB) string) {
+	url := database(t)
 	acknowledged := runAndKill(t, url)
 	s := store.Seal(openURL(t, url))
 	defer s.Close()

@@ -2,11 +2,12 @@
 // its protocol, keyed by tenant and key. Several servers may use one database, because this process keeps no state
 // that the database does not have.
 //
-// A read is one statement and so sees one state. A commit is one transaction and one round trip, which locks the keys
-// that it names before it reads them; see commit.go. Every commit leaves a token. With it, a commit whose
-// acknowledgement was lost is found, or prevented; see token.go. Each connection knows which timeline of the database
-// it reads, so that no answer of a former primary is used; see epoch.go. A check of the database every two seconds
-// finds problems while there are no calls; see watch.go.
+// A read is one statement and so sees one state. A commit is one transaction and one round trip; commits that wait
+// share one, as do reads of keys: see fold.go and lookup.go. What keeps transactions from interfering depends on the
+// database: see guard.go. Every synced commit leaves a token. With it, a commit whose acknowledgement was lost is
+// found, or prevented: see token.go. Each connection knows which timeline of the database it reads, so that no answer
+// of a former primary is used: see epoch.go. A check of the database every two seconds finds problems while there are
+// no calls: see watch.go.
 package pgstore
 
 import (
@@ -33,7 +34,7 @@ const (
 const (
 	// connecting is the timeout for connecting to one host if the URL has no connect_timeout.
 	connecting = 3 * time.Second
-	// acquiring is the timeout for getting a connection.
+	// acquiring is the timeout for getting a connection, and before that for being taken out of a queue.
 	acquiring = 5 * time.Second
 	// reading is the timeout of one attempt at a read.
 	reading = 10 * time.Second
@@ -59,16 +60,20 @@ type Options struct {
 type Store struct {
 	main, loose *pgxpool.Pool
 	patience    time.Duration
-	// reading and running default to the constants of these names.
-	reading, running time.Duration
-	log              *slog.Logger
-	now              func() time.Time
-	stop             context.CancelFunc // ends the background work
-	background       sync.WaitGroup
+	// These default to the constants of their names.
+	acquiring, reading, running time.Duration
 
-	// commits has a place for each synced commit that may run. Reads use the remaining connections, so that they
-	// continue while commits wait for a standby.
-	commits chan struct{}
+	log        *slog.Logger
+	now        func() time.Time
+	stop       context.CancelFunc // ends the background work
+	background sync.WaitGroup
+
+	guard                 guard
+	commits, looseCommits *queue[*attempt]
+	lookups               *queue[*lookup]
+	// burns has a place for each token that may be written to settle a commit. Reads use connections that neither
+	// these nor commits use, so that they continue while both wait for a standby.
+	burns chan struct{}
 
 	// The last known state of the database.
 	epoch   atomic.Pointer[epoch]
@@ -102,17 +107,17 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), reading: reading, running: running,
+	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), acquiring: acquiring, reading: reading, running: running,
 		log: o.Logger, now: time.Now}
 	var err error
 	if s.main, err = s.pool(ctx, o.URL, false, adjust); err != nil {
 		return nil, err
 	}
-	s.commits = make(chan struct{}, max(1, s.main.Config().MaxConns*3/4))
 	if s.loose, err = s.pool(ctx, o.URL, true, adjust); err != nil {
 		s.main.Close()
 		return nil, err
 	}
+	s.startQueues()
 	if err := s.prepare(ctx); err != nil {
 		s.main.Close()
 		s.loose.Close()
@@ -123,6 +128,23 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	s.background.Go(func() { s.forgetTokens(background) })
 	s.background.Go(func() { s.watch(background) })
 	return s, nil
+}
+
+// The usual and the maximum numbers of workers, if there are connections for them. More would share less.
+const (
+	usualWorkers = 2
+	mostWorkers  = 4
+)
+
+// startQueues makes the queues. Synced commits use at most half of the connections, and a quarter settles commits.
+func (s *Store) startQueues() {
+	conns := int(s.main.Config().MaxConns)
+	most := max(1, min(mostWorkers, conns/2))
+	usual := min(usualWorkers, most)
+	s.burns = make(chan struct{}, max(1, conns/4))
+	s.commits = s.commitQueue(s.main, usual, most)
+	s.looseCommits = s.commitQueue(s.loose, 1, 1)
+	s.lookups = &queue[*lookup]{usual: usual, most: most, patience: s.acquiring, together: joinable, work: s.lookUp}
 }
 
 // enter starts a call, which must call leave at its end. It returns ErrClosed after Close.

@@ -48,10 +48,33 @@ func openEmptied(t testing.TB, url string) *Store {
 	return openURL(t, url)
 }
 
+// underBoth runs a test over PostgreSQL, and over a database that says it is another, which has the other guard.
+func underBoth(t *testing.T, test func(t *testing.T, database func(testing.TB) string)) {
+	for _, c := range []struct {
+		name     string
+		guard    guard
+		database func(testing.TB) string
+	}{{"locked", locked, postgres.Database}, {"serialized", serialized, postgres.Relative}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openURL(t, c.database(t))
+			if s.guard != c.guard {
+				t.Fatalf("the guard is %d", s.guard)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			test(t, c.database)
+		})
+	}
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
-	url := postgres.Database(t)
-	storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
+	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		t.Parallel()
+		url := database(t)
+		storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
+	})
 }
 
 func TestSealed(t *testing.T) {
@@ -63,31 +86,39 @@ func TestSealed(t *testing.T) {
 // Poolers that give each transaction another connection need one of these.
 func TestWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"exec", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			url := postgres.Database(t) + "&default_query_exec_mode=" + mode
-			storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
-		})
-	}
+	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		for _, mode := range []string{"exec", "simple_protocol"} {
+			t.Run(mode, func(t *testing.T) {
+				t.Parallel()
+				url := database(t) + "&default_query_exec_mode=" + mode
+				storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
+			})
+		}
+	})
 }
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
-		url := postgres.Database(t)
-		storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, url)) }, seed, 400)
-	}
+	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		t.Parallel()
+		for seed := range uint64(4) {
+			url := database(t)
+			storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, url)) }, seed, 400)
+		}
+	})
 }
 
 func TestLong(t *testing.T) {
 	t.Parallel()
-	url := postgres.Database(t)
-	storetest.RunLong(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
-	for seed := range uint64(2) {
-		url := postgres.Database(t)
-		storetest.RunDurableModel(t, func(t *testing.T) store.Store {
-			return store.Long(store.Seal(openURL(t, url)), storetest.LongKeys, storetest.ModelPiece)
-		}, seed, 400)
-	}
+	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		t.Parallel()
+		url := database(t)
+		storetest.RunLong(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
+		for seed := range uint64(2) {
+			url := database(t)
+			storetest.RunDurableModel(t, func(t *testing.T) store.Store {
+				return store.Long(store.Seal(openURL(t, url)), storetest.LongKeys, storetest.ModelPiece)
+			}, seed, 400)
+		}
+	})
 }

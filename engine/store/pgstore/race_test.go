@@ -52,9 +52,11 @@ func mustCommit(t testing.TB, s store.Store, batch store.Batch) {
 
 // TestRaces lets two servers commit at the same moment changes that must not both see the earlier state, in many
 // rounds. Each final state must be one that a sequential order leaves.
-func TestRaces(t *testing.T) {
+func TestRaces(t *testing.T) { underBoth(t, testRaces) }
+
+func testRaces(t *testing.T, database func(testing.TB) string) {
 	const rounds = 80
-	url := postgres.Database(t)
+	url := database(t)
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
 	defer two.Close()
@@ -131,8 +133,10 @@ func TestRaces(t *testing.T) {
 
 // TestNothingBehindADeletion tests how the engine protects deleted objects: once the deletion of a marker has been
 // acknowledged, no commit that expects the marker succeeds any more, on any server.
-func TestNothingBehindADeletion(t *testing.T) {
-	url := postgres.Database(t)
+func TestNothingBehindADeletion(t *testing.T) { underBoth(t, testNothingBehindADeletion) }
+
+func testNothingBehindADeletion(t *testing.T, database func(testing.TB) string) {
+	url := database(t)
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
 	defer two.Close()
@@ -179,8 +183,10 @@ func TestNothingBehindADeletion(t *testing.T) {
 
 // TestDeletingNothingTakesPart deletes a key that another server is creating. A reader who saw the new key without
 // the other writes of the deletion's batch must see it gone once those are there.
-func TestDeletingNothingTakesPart(t *testing.T) {
-	url := postgres.Database(t)
+func TestDeletingNothingTakesPart(t *testing.T) { underBoth(t, testDeletingNothingTakesPart) }
+
+func testDeletingNothingTakesPart(t *testing.T, database func(testing.TB) string) {
+	url := database(t)
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
 	defer two.Close()

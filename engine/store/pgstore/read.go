@@ -7,12 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Read implements store.Store with one statement, which sees one state.
+// Read implements store.Store with one statement, which sees one state. Reads of keys alone may share it.
 func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res store.Result, err error) {
 	if err := store.CheckTenant(tenant); err != nil {
 		return store.Result{}, err
@@ -21,6 +19,10 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 		return store.Result{}, err
 	}
 	defer s.leave()
+	if len(q.Ranges) == 0 {
+		res.Keys, err = s.readKeys(ctx, tenant, q.Keys)
+		return res, err
+	}
 	sql := readStatement(tenant, q)
 	err = s.retry(ctx, func() (err error) {
 		res, err = s.read(ctx, sql, q)
@@ -43,8 +45,8 @@ func readStatement(tenant string, q store.Query) *statement {
 		for i, key := range q.Keys {
 			keys[i] = orEmpty(key)
 		}
-		s.add("SELECT 0 AS n, k.key, r.value FROM unnest(", s.arg("bytea[]", keys), ") AS k (key), ",
-			lookUp(of, "value"), " AS r")
+		s.add("SELECT 0 AS n, k.key, r.value FROM (SELECT ", of, " AS tenant, key FROM unnest(",
+			s.arg("bytea[]", keys), ") AS u (key)) AS k, ", lookUp, " AS r")
 		union = "\nUNION ALL "
 	}
 	for i, r := range q.Ranges {
@@ -77,26 +79,19 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	for i, key := range q.Keys {
 		res.Keys[i].Key = key
 	}
-	if len(sql.args) == 1 {
-		return res, nil // an empty query
-	}
-	conn, err := acquire(ctx, s.main)
+	conn, err := s.acquire(ctx, s.main)
 	if err != nil {
 		return store.Result{}, err
 	}
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(ctx, s.reading)
 	defer cancel()
-	rows, err := conn.Query(ctx, sql.text.String(), sql.args...)
-	if err != nil {
-		return store.Result{}, err
-	}
 	var (
 		n          int
 		key, value []byte
 		found      = map[string][]byte{}
 	)
-	_, err = pgx.ForEachRow(rows, []any{&n, &key, &value}, func() error {
+	err = s.guard.query(ctx, conn, sql.text.String(), sql.args, []any{&n, &key, &value}, func() error {
 		if n == 0 {
 			found[string(key)] = value
 		} else {
@@ -133,10 +128,9 @@ func order(items []store.Item, reverse bool) {
 	}
 }
 
-// lookUp returns the SQL that finds the row of k.key, if there is one.
-func lookUp(tenant, columns string) string {
-	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1)"
-}
+// lookUp is the SQL that finds the value of k.tenant and k.key, if there is one. LIMIT keeps the database from joining
+// the tables in another way: a plan that was made while the table was small would read much of it after it has grown.
+const lookUp = `LATERAL (SELECT value FROM mneme_records WHERE tenant = k.tenant AND key = k.key LIMIT 1)`
 
 // statement collects an SQL text and its arguments.
 type statement struct {

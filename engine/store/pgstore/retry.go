@@ -35,6 +35,7 @@ const (
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
 	uniqueViolation   = "23505"
+	divisionByZero    = "22012"
 )
 
 // retrier schedules the attempts of one call.
@@ -53,7 +54,7 @@ func (r *retrier) wait(ctx context.Context, err error) bool {
 	}
 	shortest, longest := 20*time.Millisecond, 500*time.Millisecond
 	if isContention(err) {
-		shortest, longest = time.Millisecond, 100*time.Millisecond
+		shortest, longest = time.Millisecond, 10*time.Millisecond
 	}
 	pause := rand.N(min(shortest<<min(r.attempts, 10), longest))
 	r.attempts++
@@ -108,7 +109,7 @@ var errLost = errors.New("the connection was lost before the commit")
 // passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	if errors.Is(err, errLost) || errors.Is(err, errFormer) || errors.Is(err, errUnreplicated) ||
-		errors.Is(err, errBusy) {
+		errors.Is(err, errBusy) || errors.Is(err, errMoved) {
 		return true
 	}
 	if errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {
@@ -125,7 +126,8 @@ func passing(err error) bool {
 // isContention reports whether an error is due to other writers, so that an immediate attempt may succeed.
 func isContention(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == serialization || pg.Code == deadlock || pg.Code == lockNotAvailable) || madeTwice(err)
+	return ok && (pg.Code == serialization || pg.Code == deadlock || pg.Code == lockNotAvailable) || madeTwice(err) ||
+		errors.Is(err, errMoved)
 }
 
 // isNetwork reports whether an error is due to the connection and not to the request.

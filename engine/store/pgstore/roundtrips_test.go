@@ -2,7 +2,9 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -45,17 +47,24 @@ func (t *trips) watch(c *pgxpool.Config) {
 	c.MaxConns = 1 // so that every statement is prepared after the first use
 }
 
-// TestRoundTrips counts the round trips of reads and commits of every kind once their statements are prepared.
-func TestRoundTrips(t *testing.T) {
+// TestRoundTrips counts the round trips of reads and commits of every kind once their statements are prepared. Over
+// either guard each takes one. A commit with a precondition that does not hold takes two more, to undo the transaction
+// and to find the precondition, and up to three in which pgx prepares the statements of a failed transaction again.
+func TestRoundTrips(t *testing.T) { underBoth(t, testRoundTrips) }
+
+func testRoundTrips(t *testing.T, database func(testing.TB) string) {
 	var trips trips
-	s, err := open(t.Context(), Options{URL: postgres.Database(t)}, trips.watch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := oneWorker(t, database(t), &trips)
 	for _, kind := range []string{"k", "z"} {
 		k := func(name string) []byte { return b(kind + name) }
 		for name, call := range map[string]func() error{
+			"read of keys": func() error {
+				_, err := s.Read(t.Context(), "acme", store.Query{Keys: [][]byte{k("a"), k("b")}})
+				return err
+			},
+			"commit that writes nothing": func() error {
+				return s.Commit(t.Context(), "acme", store.Batch{Expect: []store.Expect{{Key: k("live"), Value: b("l")}}})
+			},
 			"read of keys and ranges": func() error {
 				_, err := s.Read(t.Context(), "acme", store.Query{Keys: [][]byte{k("a"), k("b")}, Ranges: []store.Range{
 					{From: k("a"), Limit: 50, Reverse: true}, {From: k("c"), KeysOnly: true}}})
@@ -93,9 +102,66 @@ func TestRoundTrips(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if n := trips.n.Load(); n != 1 {
-				t.Errorf("%s of keys %q…: %d round trips", name, kind, n)
+			most := int64(1)
+			if name == "lost precondition" {
+				most = 6
+			}
+			if n := trips.n.Load(); n > most {
+				t.Errorf("%s of keys %q…: %d round trips, want at most %d", name, kind, n, most)
 			}
 		}
 	}
+}
+
+// TestFoldedRoundTrips counts the round trips of 16 commits, and of 16 reads, that wait at the same time: one each.
+func TestFoldedRoundTrips(t *testing.T) {
+	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		var trips trips
+		url := database(t)
+		s := oneWorker(t, url, &trips)
+		mustCommit(t, s, store.Batch{Put: put("live", "yes")})
+		turn := func(i, round int) store.Batch {
+			return store.Batch{Expect: holds("live", "yes"), Put: put(fmt.Sprintf("%d/%d", round, i), "v")}
+		}
+		for round := range 2 { // the second uses what the first prepared
+			var batches []store.Batch
+			for i := range mostFolded {
+				batches = append(batches, turn(i, round))
+			}
+			trips.n.Store(0)
+			for _, err := range behind(t, s, url, commits(t, s, batches...)...) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := s.main.Exec(t.Context(), "DELETE FROM mneme_records WHERE key = 'gate'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The commit that the others wait for, theirs, and the deletion.
+		if n := trips.n.Load(); n != 3 {
+			t.Errorf("16 commits: %d round trips, want 1", n-2)
+		}
+
+		read(t, s, "live")                       // prepares the statement
+		conn, err := s.main.Acquire(t.Context()) // the only one
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reading sync.WaitGroup
+		for i := range 1 + mostJoined {
+			reading.Go(func() {
+				if got := read(t, s, fmt.Sprint("0/", i))[0]; (got == "v") != (i < mostFolded) {
+					t.Errorf("key %d has %q", i, got)
+				}
+			})
+			awaitLength(s.lookups, i) // the first is taken, and waits for the connection
+		}
+		trips.n.Store(0)
+		conn.Release()
+		reading.Wait()
+		if n := trips.n.Load(); n != 2 {
+			t.Errorf("16 reads behind another: %d round trips, want 2", n)
+		}
+	})
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // schemaVersion is the version of the tables that this program reads and writes.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // ErrNewerSchema is returned by Open if a newer version of Mneme has changed the tables.
 var ErrNewerSchema = errors.New("the database was set up by a newer version of Mneme")
@@ -22,9 +23,7 @@ func schema() []string {
 		`CREATE TABLE IF NOT EXISTS mneme_records (
 			tenant bytea NOT NULL, key bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (tenant, key))`,
 		`CREATE TABLE IF NOT EXISTS mneme_commits (
-			tenant bytea NOT NULL, token bytea NOT NULL, burnt boolean NOT NULL,
-			made timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, token))`,
-		`CREATE INDEX IF NOT EXISTS mneme_commits_made ON mneme_commits (made)`, // used to find old tokens
+			token bytea PRIMARY KEY, burnt boolean NOT NULL)`,
 		fmt.Sprintf(`INSERT INTO mneme_schema (version) VALUES (%d) ON CONFLICT DO NOTHING`, schemaVersion),
 	}
 }
@@ -36,7 +35,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	for {
 		err := s.prepareOnce(ctx)
 		switch {
-		case err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errNoLocks):
+		case err == nil || errors.Is(err, ErrNewerSchema) || errors.Is(err, errUnguarded):
 			return err
 		case hopeless(err):
 			return fmt.Errorf("no host of the database's URL can be used: %w", err)
@@ -61,8 +60,14 @@ func (s *Store) prepareOnce(ctx context.Context) error {
 		return fmt.Errorf("%w: its tables are of version %d, this program knows %d", ErrNewerSchema, version,
 			schemaVersion)
 	}
-	if err := s.tryLocks(ctx); err != nil || version == schemaVersion {
+	if err := s.lookAtClock(ctx); err != nil { // tokens contain the database's time
 		return err
+	}
+	if err := s.choose(ctx); err != nil || version == schemaVersion {
+		return err
+	}
+	if version > 0 {
+		return s.migrate(ctx)
 	}
 	for _, sql := range schema() {
 		if _, err := s.main.Exec(ctx, sql); err != nil {
@@ -87,29 +92,25 @@ func madeTwice(err error) bool {
 	return ok && (pg.Code == uniqueViolation || pg.Code == duplicateTable || pg.Code == duplicateObject)
 }
 
-// errNoLocks is returned for a PostgreSQL-compatible database whose advisory locks do not lock, because commits
-// depend on them.
-var errNoLocks = errors.New("the database's advisory locks do not lock; Mneme cannot run on it")
-
-// tryLocks checks that a lock that one connection holds is refused to another.
-func (s *Store) tryLocks(ctx context.Context) error {
-	t := newToken()
-	lock := lockOf(t[:], nil)
-	tx, err := s.main.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx))
-	if _, err := tx.Exec(ctx, lockKeys, []int64{lock}, []bool{true}); err != nil {
-		return err
-	}
-	var got bool
-	const try = `SELECT pg_try_advisory_xact_lock_shared($1::bigint)`
-	if err := s.loose.QueryRow(ctx, try, lock).Scan(&got); err != nil {
-		return err
-	}
-	if got {
-		return errNoLocks
-	}
-	return nil
+// migrate changes the tables of an older program. Versions 1 and 2 had other columns in mneme_commits. Its rows are
+// only used by the server that made them, within a minute, so they are dropped. A server of the older program that
+// still runs cannot commit from then on.
+func (s *Store) migrate(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.main, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "LOCK TABLE mneme_schema IN ACCESS EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		var version int
+		err := tx.QueryRow(ctx, "SELECT max(version) FROM mneme_schema").Scan(&version)
+		if err != nil || version >= schemaVersion { // another server was first
+			return err
+		}
+		s.log.Info("changing the tables of an older version", "from", version, "to", schemaVersion)
+		for _, sql := range append([]string{"DROP TABLE mneme_commits"}, schema()...) {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -50,12 +50,58 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
+// TestMigration opens the tables of version 2 with several servers at once. The records stay, tokens work, and a server
+// of the older program can no longer commit.
+func TestMigration(t *testing.T) {
+	url := postgres.Database(t)
+	s := openURL(t, url)
+	mustCommit(t, s, store.Batch{Put: put("k", "v")})
+	for _, sql := range []string{"DROP TABLE mneme_commits", "UPDATE mneme_schema SET version = 2",
+		"CREATE TABLE mneme_commits (tenant bytea NOT NULL, token bytea NOT NULL, burnt boolean NOT NULL, " +
+			"made timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (tenant, token))",
+		"CREATE INDEX mneme_commits_made ON mneme_commits (made)",
+		"INSERT INTO mneme_commits (tenant, token, burnt) VALUES ('acme', 'token', false)"} {
+		if _, err := s.main.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	var opening sync.WaitGroup
+	for i := range 4 {
+		opening.Go(func() {
+			s, err := Open(t.Context(), Options{URL: url})
+			if err != nil {
+				t.Errorf("Open: %v", err)
+				return
+			}
+			defer s.Close()
+			mustCommit(t, s, store.Batch{Expect: holds("k", "v"), Put: put(fmt.Sprint(i), "v")})
+		})
+	}
+	opening.Wait()
+	s = openURL(t, url)
+	defer s.Close()
+	var version, tokens int
+	const ask = "SELECT (SELECT max(version) FROM mneme_schema), (SELECT count(*) FROM mneme_commits)"
+	if err := s.main.QueryRow(t.Context(), ask).Scan(&version, &tokens); err != nil {
+		t.Fatal(err)
+	}
+	if version != schemaVersion || tokens != 4 {
+		t.Errorf("version %d with %d tokens, want version %d with 4", version, tokens, schemaVersion)
+	}
+	const old = "INSERT INTO mneme_commits (tenant, token, burnt) VALUES ('acme', 'token', false)"
+	if _, err := s.main.Exec(t.Context(), old); err == nil {
+		t.Error("a server of version 2 can still commit")
+	}
+}
+
 // TestTokensAreForgotten keeps young tokens and removes old ones.
 func TestTokensAreForgotten(t *testing.T) {
 	s := openURL(t, postgres.Database(t))
 	defer s.Close()
 	mustCommit(t, s, store.Batch{Put: put("k", "v")})
-	mustCommit(t, s, store.Batch{Put: put("z", "v")})
+	mustCommit(t, s, store.Batch{Put: put("l", "v")})
+	mustCommit(t, s, store.Batch{Put: put("z", "v")}) // a loose commit has none
 	tokens := func() (n int) {
 		if err := s.main.QueryRow(t.Context(), "SELECT count(*) FROM mneme_commits").Scan(&n); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.It
 	defer s.leave()
 	var tx pgx.Tx
 	err := s.retry(ctx, func() (err error) {
-		tx, err = beginSnapshot(ctx, s.main)
+		tx, err = beginSnapshot(ctx, s.main, s.guard.snapshot())
 		return err
 	})
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.It
 }
 
 // beginSnapshot starts a transaction that may be idle for as long as its reader takes.
-func beginSnapshot(ctx context.Context, pool *pgxpool.Pool) (pgx.Tx, error) {
-	tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+func beginSnapshot(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := pool.BeginTx(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Every commit that writes inserts a row with its own token. If the acknowledgement is lost, settle inserts a burnt
-// row with the same token. If that succeeds, the commit did not happen and never can, because its row would violate
-// uniqueness. If the commit's row is already there, the commit happened.
+// Every synced commit that writes inserts a row with its own token, also when it shares its transaction. If the
+// acknowledgement is lost, settle inserts a burnt row with the same token. If that succeeds, the commit did not happen
+// and never can, because its row would violate uniqueness. If the commit's row is already there, the commit happened.
 
 const (
 	// tokenLife is how long tokens are kept, by the database's clock. Each is asked for within a minute or not at
@@ -26,24 +26,25 @@ const (
 	sweeping = 10 * time.Minute
 )
 
-// token identifies one attempt at a commit. It begins with the time, so that new tokens are adjacent in the index.
+// token identifies one attempt at a commit. It begins with the time by the database's clock, in microseconds, so that
+// new tokens are adjacent in the index and old ones can be removed by their value.
 type token [16]byte
 
-func newToken() (t token) {
-	binary.BigEndian.PutUint64(t[:], uint64(time.Now().UnixMicro()))
+func (s *Store) newToken() (t token) {
+	binary.BigEndian.PutUint64(t[:], uint64(s.now().Add(-time.Duration(s.skew.Load())).UnixMicro()))
 	_, _ = rand.Read(t[8:]) // never fails
 	return t
 }
 
 // settle finds out whether a commit happened. If it did not, settle ensures that it never will. It continues after
 // the end of ctx, and returns store.ErrUnknown if the database cannot be reached.
-func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
+func (s *Store) settle(ctx context.Context, t token) (happened bool, err error) {
 	limit := settling * s.patience
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	r := retrier{patience: limit}
 	for {
-		happened, err := s.burn(ctx, s.reading, tenant, t)
+		happened, err := s.burn(ctx, s.reading, t)
 		if err == nil {
 			s.count.settled(happened)
 			return happened, nil
@@ -62,10 +63,22 @@ var errUnreplicated = errors.New("the database stopped waiting for its synchrono
 
 // burn inserts the burnt row of a token, or writes the existing row again. So it always ends with a commit that waits
 // for a synchronous standby, and that standby then has the row that burn reports.
-func (s *Store) burn(ctx context.Context, limit time.Duration, tenant []byte, t token) (happened bool, err error) {
-	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
-		ON CONFLICT (tenant, token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`
-	conn, err := acquire(ctx, s.main)
+//
+// Only a few run at a time, so that reads find free connections while a standby is away.
+func (s *Store) burn(ctx context.Context, limit time.Duration, t token) (happened bool, err error) {
+	const write = `INSERT INTO mneme_commits (token, burnt) VALUES ($1::bytea, true)
+		ON CONFLICT (token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`
+	waiting := time.NewTimer(s.acquiring)
+	defer waiting.Stop()
+	select {
+	case s.burns <- struct{}{}:
+		defer func() { <-s.burns }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-waiting.C:
+		return false, errBusy
+	}
+	conn, err := s.acquire(ctx, s.main)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +88,7 @@ func (s *Store) burn(ctx context.Context, limit time.Duration, tenant []byte, t 
 	link := linkOf(conn)
 	link.warned = false
 	var burnt bool
-	err = conn.QueryRow(ctx, write, orEmpty(tenant), t[:]).Scan(&burnt)
+	err = conn.QueryRow(ctx, write, t[:]).Scan(&burnt)
 	switch {
 	case err != nil:
 		return false, err
@@ -104,10 +117,15 @@ func (s *Store) forgetTokens(ctx context.Context) {
 }
 
 func (s *Store) forgetTokensOver(ctx context.Context, age time.Duration) error {
-	const remove = `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`
+	const clock = `SELECT ((extract(epoch FROM now()) - $1::float8) * 1000000)::bigint`
+	const remove = `DELETE FROM mneme_commits WHERE token < $1::bytea`
 	ctx, cancel := context.WithTimeout(ctx, sweeping)
 	defer cancel()
-	gone, err := s.loose.Exec(ctx, remove, age.Seconds())
+	var micros int64
+	if err := s.loose.QueryRow(ctx, clock, age.Seconds()).Scan(&micros); err != nil {
+		return err
+	}
+	gone, err := s.loose.Exec(ctx, remove, binary.BigEndian.AppendUint64(nil, uint64(micros)))
 	s.count.swept.Add(gone.RowsAffected())
 	return err
 }

@@ -66,7 +66,7 @@ func (s *Store) Failed() error {
 
 // lookAtClock reads the database's clock and timeline. A pooler may have routed the connection to another database.
 func (s *Store) lookAtClock(ctx context.Context) error {
-	conn, err := acquire(ctx, s.loose)
+	conn, err := s.acquire(ctx, s.loose)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Store) proveCommits(ctx context.Context) error {
 	if last := s.synced.Load(); last != nil && s.now().Sub(*last) < proven {
 		return nil
 	}
-	_, err := s.burn(ctx, watching, nil, newToken())
+	_, err := s.burn(ctx, watching, s.newToken())
 	switch {
 	case err == nil:
 		s.acknowledged()

@@ -1,7 +1,7 @@
 package mneme
 
 // Version is the ABI that this SDK speaks, major<<16 | minor.
-const Version = 1<<16 | 1
+const Version = 1<<16 | 2
 
 const (
 	requestMagic = 'M' | 'N'<<8 | 'M'<<16 | '1'<<24
@@ -70,6 +70,7 @@ const (
 	OpSummarise OpCode = 7
 	OpKeep      OpCode = 8
 	OpStrip     OpCode = 9
+	OpLedger    OpCode = 10
 )
 
 // EarlierQuestion is the only template of COMPRESS, and SizeStub that of STUB. REPLACE has template 0 for a text and
@@ -96,6 +97,15 @@ const MaxScore = 1_000_000
 
 // StoredOnly is the argument of a SUMMARISE that does not ask to extend the summary. Plan.ShowSummary sets it.
 const StoredOnly = 1
+
+// MarkerText is the text that says that earlier messages were left out. A ledger takes the place of an inserted marker.
+const MarkerText = "[earlier messages left out]"
+
+// MaxLedger is the maximum number of tokens of a ledger's text.
+const MaxLedger = 4000
+
+// QuestionOverhead is how many tokens an earlier question may cost beside the text that Plan.CompressTo leaves of it.
+const QuestionOverhead = 12
 
 // Level is the level of a log line.
 type Level uint8

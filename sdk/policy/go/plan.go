@@ -61,6 +61,25 @@ func (p *Plan) Compress(first, last int, why Text) {
 	}
 }
 
+// CompressTo is Compress with the text shortened to a number of tokens, if the message would cost more than tokens +
+// QuestionOverhead. From 16 tokens on, the message costs at most that, or Record.CompressedTokens if that is less. It
+// needs ABI 1.2 in the manifest.
+func (p *Plan) CompressTo(first, last, tokens int, why Text) {
+	if o := p.add(OpCompress, first, last, why); o != nil {
+		o.template, o.argument = EarlierQuestion, uint32(tokens)
+	}
+}
+
+// Ledger inserts a message before the oldest one of the window. It says that messages were left out and which ids,
+// codes, addresses, paths and numbers they named, in a text of at most tokens tokens, up to MaxLedger. It names what the
+// records of a range named that the plan drops or compresses; the first and the last must be among them. A plan may
+// contain one, and needs no marker beside it. It needs ABI 1.2 in the manifest.
+func (p *Plan) Ledger(first, last, tokens int, why Text) {
+	if o := p.add(OpLedger, first, last, why); o != nil {
+		o.argument = uint32(tokens)
+	}
+}
+
 // Truncate shortens each text to a number of tokens by cutting out its middle, and marks the cut.
 func (p *Plan) Truncate(first, last, tokens int, why Text) {
 	if o := p.add(OpTruncate, first, last, why); o != nil {

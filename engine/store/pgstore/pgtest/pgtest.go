@@ -256,8 +256,33 @@ func (c *Cluster) Database() (string, error) {
 	return c.URL(name), c.exec(context.Background(), "CREATE DATABASE "+name)
 }
 
+// Relative creates an empty database that says that it is not PostgreSQL itself, but a database that speaks its
+// protocol. Its function version() is found before the system's.
+func (c *Cluster) Relative() (string, error) {
+	url, err := c.Database()
+	if err != nil {
+		return "", err
+	}
+	ctx := context.Background()
+	for _, sql := range []string{"CREATE SCHEMA relative", "CREATE FUNCTION relative.version() RETURNS text " +
+		"IMMUTABLE LANGUAGE sql AS $$SELECT 'PostgreSQL 15.2-YB-2.25.0.0-b0'$$"} {
+		if err := execAt(ctx, url, sql); err != nil {
+			return "", err
+		}
+	}
+	conn, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", err
+	}
+	return url, c.exec(ctx, "ALTER DATABASE "+conn.Database+" SET search_path = public, relative, pg_catalog")
+}
+
 func (c *Cluster) exec(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, c.URL("postgres"))
+	return execAt(ctx, c.URL("postgres"), sql)
+}
+
+func execAt(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -292,7 +317,18 @@ func (s *Shared) Cluster(t testing.TB) *Cluster {
 // Database returns the connection string of a new, empty database.
 func (s *Shared) Database(t testing.TB) string {
 	t.Helper()
-	url, err := s.Cluster(t).Database()
+	return made(t, s.Cluster(t).Database)
+}
+
+// Relative returns the connection string of a new, empty database that says that it is not PostgreSQL itself.
+func (s *Shared) Relative(t testing.TB) string {
+	t.Helper()
+	return made(t, s.Cluster(t).Relative)
+}
+
+func made(t testing.TB, make func() (string, error)) string {
+	t.Helper()
+	url, err := make()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Check returns an error if the ABI forbids a plan for this table, like a host: ranges outside the table or
-// overlapping, split atoms, a second SUMMARISE, an unknown template, unavailable arguments, or a reason that is not
+// overlapping, split atoms, a second SUMMARISE or LEDGER, a LEDGER of records that the plan keeps, an unknown template, unavailable arguments, or a reason that is not
 // `code` or `code: free text`.
 func (t *Table) Check(ops []Op) error {
 	var ranges []Op
@@ -26,9 +26,12 @@ func (t *Table) Check(ops []Op) error {
 			}
 			summarised = true
 		}
-		if op.Code != mneme.OpInsert {
+		if op.Code != mneme.OpInsert && op.Code != mneme.OpLedger {
 			ranges = append(ranges, op)
 		}
+	}
+	if err := checkLedger(ops); err != nil {
+		return err
 	}
 	for i, op := range ranges {
 		for _, other := range ops {
@@ -39,6 +42,27 @@ func (t *Table) Check(ops []Op) error {
 		for _, other := range ranges[:i] {
 			if op.First <= other.Last && other.First <= op.Last && !mayOverlap(op, other) {
 				return fmt.Errorf("mnemetest: ops %v and %v overlap", other, op)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLedger returns an error if a plan has two LEDGERs, or one that begins or ends with a record that the plan keeps.
+func checkLedger(ops []Op) error {
+	ledgers := 0
+	for _, op := range ops {
+		if op.Code != mneme.OpLedger {
+			continue
+		}
+		if ledgers++; ledgers > 1 {
+			return fmt.Errorf("mnemetest: op %v is a second LEDGER", op)
+		}
+		for _, at := range []int{op.First, op.Last} {
+			if !slices.ContainsFunc(ops, func(o Op) bool {
+				return (o.Code == mneme.OpDrop || o.Code == mneme.OpCompress) && o.First <= at && at <= o.Last
+			}) {
+				return fmt.Errorf("mnemetest: op %v names record %d, which the plan keeps", op, at)
 			}
 		}
 	}
@@ -75,6 +99,11 @@ func (t *Table) checkOp(op Op) error {
 	}
 	switch op.Code {
 	case mneme.OpDrop, mneme.OpSummarise, mneme.OpKeep:
+		return t.checkAtoms(op)
+	case mneme.OpLedger:
+		if op.Argument == 0 || op.Argument > mneme.MaxLedger {
+			return fmt.Errorf("LEDGER of %d tokens, 1 to %d are possible", op.Argument, mneme.MaxLedger)
+		}
 		return t.checkAtoms(op)
 	case mneme.OpStrip:
 		const all = mneme.ImageParts | mneme.AudioParts | mneme.DocumentParts | mneme.ThinkingParts
