@@ -63,7 +63,7 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 		namespace = mine[0]
 	case len(namespace) == 0:
 		return c, nil, fault.InvalidField("namespace", "namespace_needed",
-			"your key is narrowed to %d namespaces: name one of them, or one below", len(mine))
+			"your key is limited to %d namespaces: name one of them, or one below", len(mine))
 	case !slices.ContainsFunc(mine, func(n []string) bool { return Below(namespace, n) }):
 		return c, nil, fault.Errorf(fault.NotFound, "not_found", "no namespace %q", NamespacePath(namespace))
 	}
@@ -76,7 +76,7 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 func (c Caller) Confined() error {
 	if c.Namespaces != nil && len(c.inside) == 0 {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
-			"this belongs to no namespace; your key is narrowed to some")
+			"this belongs to no namespace, and your key is limited to some")
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c Caller) Covers(projects []string) bool {
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
-			"this reaches all projects of the tenant; your key is narrowed to some")
+			"this needs access to all projects of the tenant, and your key is limited to some")
 	}
 	return c.Confined()
 }

@@ -25,7 +25,7 @@ type Case struct {
 func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name string, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, int, error) {
 	if given := req.beside(); given != "" {
-		return nil, 0, fault.InvalidField(given, "invalid_value", "must be left out where decision_id is given")
+		return nil, 0, fault.InvalidField(given, "invalid_value", "must be left out if decision_id is given")
 	}
 	if req.Project == "" {
 		return nil, 0, fault.InvalidField("project", "required", "must name the decision's project")
