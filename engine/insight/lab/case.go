@@ -69,8 +69,8 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	return out, at, err
 }
 
-// beside returns the name of a field that the request sets although a run on a decision takes it from the decision; ""
-// if there is none.
+// beside returns the name of a field in the request that a run on a decision must not set, because the decision has it,
+// or "".
 func (r *RunRequest) beside() string {
 	for _, f := range []struct {
 		name  string
