@@ -71,8 +71,8 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 	return c, namespace, nil
 }
 
-// Confined returns key_narrowed if the caller's key is narrowed to namespaces and In has not chosen one. Whatever reaches
-// a project, or anything else that belongs to no namespace, checks it.
+// Confined returns key_narrowed if the caller's key is limited to namespaces and In has not chosen one. It must be
+// called before access to a project, or to anything else that belongs to no namespace.
 func (c Caller) Confined() error {
 	if c.Namespaces != nil && len(c.inside) == 0 {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
@@ -92,7 +92,8 @@ func (c Caller) Covers(projects []string) bool {
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant returns key_narrowed if the key is restricted to projects or namespaces. It guards operations on the whole tenant.
+// WholeTenant returns key_narrowed if the key is restricted to projects or namespaces. It guards operations on the
+// whole tenant.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",

@@ -1,13 +1,13 @@
-// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts each result
-// that is too long, and where the window passes a bound it clears old results and leaves the newest.
+// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It shortens results
+// that are too long, and clears all but the newest results when the window exceeds a limit.
 //
-// What is cut and cleared follows from the table alone: a result is cut by its own length and the budget, and clearing
-// replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
+// The outcome depends only on the table: a result is cut by its own length and the budget, and clearing replays the
+// table atom by atom. So the next window cuts and clears the same results, and starts with the same prefix.
 package toolresultclear
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// DefaultKeep is how many of the newest results are never cleared where the config names no other number.
+// DefaultKeep is the default number of newest results that are never cleared.
 const DefaultKeep = 3
 
 // Assemble cuts long results and clears old ones.
@@ -36,12 +36,12 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 
 func isResult(r *mneme.Record) bool { return r.Role == mneme.Tool }
 
-// settings are what the config and the budget say.
+// settings are the limits from the config and the budget.
 type settings struct {
 	req      *mneme.Request
-	longest  uint64 // tokens that one result may have; 0: no bound
-	share    uint64 // tokens that the results of one atom may have together with their call; 0: no bound
-	trigger  uint64 // 0: nothing is cleared
+	longest  uint64 // tokens that one result may have; 0 means no limit
+	share    uint64 // tokens that the results of one atom and their call may have; 0 means no limit
+	trigger  uint64 // 0 means that nothing is cleared
 	keep     uint64
 	atLeast  uint64 // tokens that are cleared at once
 	excluded string
@@ -63,8 +63,8 @@ func settingsOf(req *mneme.Request) settings {
 	return s
 }
 
-// half is half of a budget, in steps. A budget differs by a few tokens from one window to the next where the host sets
-// some aside, and the same result has to be cut alike in both.
+// half returns half of a budget, rounded to steps. Mneme may reserve a few tokens of the budget in one window and not
+// in the next; the same result must be cut alike in both.
 func half(budget uint64) uint64 {
 	const step, apart = 256, 16
 	if budget < 4*step {
@@ -73,15 +73,15 @@ func half(budget uint64) uint64 {
 	return (budget/2 - apart) / step * step
 }
 
-// stubTokens is about what a cleared result still takes. One that has no more is not worth clearing.
+// stubTokens is the approximate size of a cleared result. Clearing a result of that size gains nothing.
 const stubTokens = 24
 
-// clearable tells whether a result may be cleared when it is old.
+// clearable reports whether a result may be cleared when it is old.
 func (s *settings) clearable(r *mneme.Record) bool {
 	return r.Tokens > stubTokens && !r.Flags.Has(mneme.Pinned) && !listed(s.excluded, s.req.String(r.Tool))
 }
 
-// listed tells whether a list, whose names are parted by commas and blanks, has a name.
+// listed reports whether a list of names, separated by commas or spaces, has a name.
 func listed(list, name string) bool {
 	for from := 0; from < len(list); {
 		end := from
@@ -96,9 +96,9 @@ func listed(list, name string) bool {
 	return false
 }
 
-// replay is where the results end that are cleared. It walks over the table as if the session grew atom by atom: each
-// time the window has passed the trigger, all results but the newest are cleared if that is worth it. Results of the
-// newest atom never are.
+// replay returns the end of the results to clear. It walks over the table as if the session grew atom by atom: whenever
+// the window exceeds the trigger, all results except the newest are cleared, if that frees enough tokens. Results of
+// the newest atom are never cleared.
 func (s *settings) replay() (cleared int) {
 	if s.trigger == 0 {
 		return 0

@@ -18,8 +18,8 @@ type Medians struct {
 	Ratio             float64
 }
 
-// Compare does b.N operations each way, in alternating rounds of at most round. What stands for one operation of the
-// benchmark is both together, so ns/op is not reported: report the medians.
+// Compare does b.N operations each way, in alternating rounds of at most round. It does not report ns/op, because
+// each iteration does both: report the medians instead.
 func Compare(b *testing.B, round int, subject, baseline func(n int)) Medians {
 	var subjects, baselines []time.Duration
 	var ratios []float64
