@@ -56,6 +56,10 @@ type config struct {
 	Upstreams upstreams
 	// Embeddings is the provider of vectors, for projects that name a model.
 	Embeddings providerConfig
+	// StaticEmbeddings is the folder of a static embedding model, for projects that name the model "static"; empty means
+	// none. AdoptStatic makes this server replace the vectors that another server made with another static model.
+	StaticEmbeddings string
+	AdoptStatic      bool
 	// Summaries is the provider of summaries. Without a URL and a key, no summaries are made.
 	Summaries providerConfig
 }
@@ -78,13 +82,14 @@ type rawConfig struct {
 	limits tenantLimits
 	main   providerConfig
 	// The boolean options:
-	console, root, demo string
-	defaults            map[string]*string // by the name of the setting
+	console, root, demo, adopt string
+	defaults                   map[string]*string // by the name of the setting
 }
 
 func newRawConfig() *rawConfig {
 	r := &rawConfig{config: config{Listen: defaultListen, Data: defaultData}, defaults: map[string]*string{},
-		log: rawLogging{level: "info", format: "text", sample: "1"}, console: "true", root: "false", demo: "false"}
+		log: rawLogging{level: "info", format: "text", sample: "1"}, console: "true", root: "false", demo: "false",
+		adopt: "false"}
 	for _, name := range project.Names() {
 		r.defaults[name] = new(string)
 	}
@@ -125,6 +130,10 @@ func (r *rawConfig) options() []option {
 		{"proxy-upstreams", "MNEME_PROXY_UPSTREAMS", "proxy_upstreams", &c.Upstreams.Hosts,
 			"`HOSTS` that the proxy may call, separated by commas; \"none\" disables the proxy (default: " +
 				publicHosts + ")"},
+		{"static-embeddings", "MNEME_STATIC_EMBEDDINGS", "static_embeddings", &c.StaticEmbeddings,
+			"`FOLDER` of a static embedding model in the Model2Vec format, for projects with the embedding_model static (default: none)"},
+		{"static-embeddings-adopt", "MNEME_STATIC_EMBEDDINGS_ADOPT", "static_embeddings_adopt", &r.adopt,
+			"`BOOL`: whether, with --store, vectors that another server made with another static model are made again with this one's"},
 		{"config", "MNEME_CONFIG", "", &r.file,
 			"YAML `FILE` with settings, such as listen, data or root_key"},
 		// These have no flags, because any process on the machine can read a command line, and a key in it.
@@ -246,12 +255,14 @@ func checkStore(url string) error {
 
 // readTruths parses the boolean options.
 func (r *rawConfig) readTruths() error {
-	for name, text := range map[string]string{"console": r.console, "console_root": r.root, "demo": r.demo} {
+	for name, text := range map[string]string{"console": r.console, "console_root": r.root, "demo": r.demo,
+		"static_embeddings_adopt": r.adopt} {
 		if !isTruth(text) {
 			return fmt.Errorf("%s must be true or false", name)
 		}
 	}
 	r.NoConsole, r.ConsoleRoot, r.Demo = r.console == "false", r.root == "true", r.demo == "true"
+	r.AdoptStatic = r.adopt == "true"
 	return nil
 }
 

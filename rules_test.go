@@ -36,7 +36,7 @@ var libraries = map[string]string{
 	"github.com/klauspost/compress/zstd": "engine/store/backup",
 	"github.com/sashabaranov/go-openai":  "engine/openai",
 	"github.com/blevesearch":             "engine/memory/snowball",
-	"golang.org/x/text":                  "engine/memory/snowball",
+	"golang.org/x/text":                  "engine/memory", // snowball and model2vec
 }
 
 // wings lists the groups of packages that each group may import. Within a group, packages may import each other; Go

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/model2vec"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/memory/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
@@ -112,6 +113,10 @@ func addProcessor(env lookup) (restore func()) {
 func withEngine(
 	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, s store.Store, firstKey string) error,
 ) (err error) {
+	static, err := openStatic(c, log)
+	if err != nil {
+		return err
+	}
 	db, err := openStore(ctx, c, log)
 	if err != nil {
 		return err
@@ -156,7 +161,7 @@ func withEngine(
 	sealed := store.Seal(pausing(db, c.Store != ""))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
-		Summariser: summariser, Embedder: embedder, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
+		Summariser: summariser, Embedder: embedder, Static: static, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
 		Alone: c.Store == "", // the embedded database locks its folder
 	})
@@ -207,6 +212,19 @@ func newEmbedder(p providerConfig) (recall.Embedder, error) {
 		return nil, fmt.Errorf("preparing the provider of embeddings: %w", err)
 	}
 	return e, nil
+}
+
+// openStatic reads the static embedding model, if the operator named a folder.
+func openStatic(c config, log *slog.Logger) (recall.Static, error) {
+	if c.StaticEmbeddings == "" {
+		return recall.Static{}, nil
+	}
+	m, err := model2vec.Open(c.StaticEmbeddings)
+	if err != nil {
+		return recall.Static{}, fmt.Errorf("--static-embeddings: %w", err)
+	}
+	log.Info("read the static embedding model", "folder", c.StaticEmbeddings, "dimensions", m.Dimensions())
+	return recall.Static{Model: m, Adopt: c.AdoptStatic}, nil
 }
 
 // openStore opens the shared database in the configuration, or else the embedded one. It always creates the data

@@ -116,6 +116,7 @@ func TestStartsThatCannotBe(t *testing.T) {
 		"address already in use":            {"--data", t.TempDir(), "--listen", taken.Addr().String()},
 		"missing port in address":           {"--data", t.TempDir(), "--listen", "nonsense"},
 		"file":                              {"--data", file, "--listen", "127.0.0.1:0"},
+		"tokenizer.json: no such file":      {"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--static-embeddings", t.TempDir()},
 		"flag provided but not defined":     {"--dta", data},
 		`serve takes flags only, not "now"`: {"now"},
 	} {

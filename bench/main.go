@@ -24,6 +24,8 @@ func main() {
 	flag.StringVar(&o.before, "before", "", "another build of Mneme, to compare with instead of the peers")
 	flag.StringVar(&o.only, "only", "", "a text that must be in the name of a row or a curve")
 	scale := flag.Bool("scale", false, "print Mneme's own curves instead")
+	disk := flag.Bool("writes", false, "print what turns and memories write to the disk instead")
+	flag.IntVar(&o.seconds, "seconds", 6, "the duration of each row of --writes")
 	folder := flag.String("windows", "", "a folder with recorded transcripts, whose windows are compared instead")
 	shape := flag.String("shape", "single", "what a session of --windows is: single, braid4, braid8, or chain")
 	flag.IntVar(&o.tokens, "tokens", 8000, "the maximum of a window's tokens, with --windows")
@@ -36,6 +38,9 @@ func main() {
 	if *scale {
 		run = curves
 	}
+	if *disk {
+		run = writes
+	}
 	if err := run(o); err != nil {
 		log.Fatalf("bench: %v", err)
 	}
@@ -44,7 +49,7 @@ func main() {
 type options struct {
 	mneme, peers, work, before, only string
 	short                            bool
-	tokens, messages                 int
+	tokens, messages, seconds        int
 }
 
 // pick returns the number for the long or the short form.
@@ -138,10 +143,16 @@ func (r *row) print(systems []peer, rounds int) error {
 			}
 		}
 	}
+	line := func(name string, t *costs, is string) {
+		base := &took[0]
+		fmt.Printf("| %s | %s | %.2f | %.2f | %.0f µs | %.0f µs | %s |\n", r.title, name,
+			t.p50()/base.p50(), t.mean()/base.mean(), t.p50(), t.mean(), is)
+	}
 	for i, p := range systems {
-		t, base := &took[i], &took[0]
-		fmt.Printf("| %s | %s | %.2f | %.2f | %.0f µs | %.0f µs | %s |\n", r.title, p.name,
-			t.p50()/base.p50(), t.mean()/base.mean(), t.p50(), t.mean(), p.is)
+		line(p.name, &took[i], p.is)
+		if outside := took[i].outside; outside != nil {
+			line(p.name+", as a process of its own", outside, "the same calls as seen by a client, over a pipe, in JSON")
+		}
 	}
 	return nil
 }
@@ -150,11 +161,19 @@ func (r *row) print(systems []peer, rounds int) error {
 type costs struct {
 	walls []float64 // of each call, in µs
 	cpu   float64   // of all calls, in µs
+	// outside is what the same calls cost as seen from another process; nil for systems that are only seen so.
+	outside *costs
 }
 
 func (c *costs) add(more costs) {
 	c.walls = append(c.walls, more.walls...)
 	c.cpu += more.cpu
+	if more.outside != nil {
+		if c.outside == nil {
+			c.outside = new(costs)
+		}
+		c.outside.add(*more.outside)
+	}
 }
 
 func (c *costs) p50() float64 { return median(c.walls) }

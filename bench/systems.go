@@ -76,6 +76,10 @@ func startAll(o options) (systems []peer, stop func(), err error) {
 			does: []what{appendTurn, window}}, []string{python, "peer.py", "agents"}},
 		{peer{name: "Mastra Memory + libsql", is: inAgent + "counts nothing; does not sync its turns; the last 50 messages",
 			does: []what{appendTurn, window}}, []string{node, "peer.mjs", "mastra"}},
+		{peer{name: "SQLite by hand", is: inAgent + "counts nothing; syncs each turn and memory; the last 50 rows; FTS5",
+			does: all}, []string{python, "peer.py", "sqlite"}},
+		{peer{name: "tantivy", is: inAgent + "one commit before the searches; finds memories by words",
+			does: []what{keep, search}}, []string{python, "peer.py", "tantivy"}},
 		{peer{name: "mem0 + Qdrant, local", is: inAgent + "compares with all vectors, of an embedding that hashes words",
 			does: []what{keep, search}}, []string{python, "peer.py", "mem0"}},
 	} {
@@ -148,14 +152,23 @@ func (s *script) do(c command) (float64, error) {
 }
 
 func (s *script) run(all []command) (out costs, err error) {
+	before, err := threadTime(s.cmd.Process.Pid)
+	if err != nil {
+		return out, err
+	}
+	out.outside = new(costs)
 	for _, c := range all {
+		began := time.Now()
 		a, err := s.call(c)
 		if err != nil {
 			return out, err
 		}
 		out.walls, out.cpu = append(out.walls, a.US), out.cpu+a.CPU
+		out.outside.walls = append(out.outside.walls, float64(time.Since(began).Nanoseconds())/1000)
 	}
-	return out, nil
+	after, err := threadTime(s.cmd.Process.Pid)
+	out.outside.cpu = after - before
+	return out, err
 }
 
 func (s *script) settle() error { return nil }
@@ -168,10 +181,11 @@ func (s *script) stop() {
 
 // mneme is the built program, used over HTTP.
 type mneme struct {
-	cmd *exec.Cmd
-	api string
-	key string // the key of the tenant that do uses
-	adm string // the first tenant's admin key
+	cmd    *exec.Cmd
+	folder string // its data
+	api    string
+	key    string // the key of the tenant that do uses
+	adm    string // the first tenant's admin key
 }
 
 const rootKey = "root-key-of-the-benchmarks-0123456789"
@@ -188,7 +202,7 @@ func startMneme(o options) (*mneme, error) {
 	address := l.Addr().String()
 	l.Close()
 	serve := exec.Command(o.mneme, "serve", "--data", folder, "--listen", address)
-	m := &mneme{api: "http://" + address + "/api/v1", cmd: serve}
+	m := &mneme{api: "http://" + address + "/api/v1", cmd: serve, folder: folder}
 	m.cmd.Env = append(os.Environ(), "MNEME_ROOT_KEY="+rootKey)
 	if err := m.cmd.Start(); err != nil {
 		return nil, err
@@ -214,6 +228,9 @@ func (m *mneme) stop() {
 	m.cmd.Wait()
 }
 
+// client keeps a connection for each writer.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
 // post sends a body with a key, and returns the response and the wall time until it was read, in µs.
 func (m *mneme) post(key, path, media string, body []byte, want int) (b []byte, us float64, err error) {
 	req, err := http.NewRequest(http.MethodPost, m.api+path, bytes.NewReader(body))
@@ -223,7 +240,7 @@ func (m *mneme) post(key, path, media string, body []byte, want int) (b []byte, 
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", media)
 	began := time.Now()
-	r, err := http.DefaultClient.Do(req)
+	r, err := client.Do(req)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -275,9 +292,12 @@ func (m *mneme) run(all []command) (out costs, err error) {
 	return out, err
 }
 
-// cpu returns the CPU time of the server's threads, in µs, as the scheduler counts it.
-func (m *mneme) cpu() (us float64, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", m.cmd.Process.Pid))
+// cpu returns the CPU time of the server's threads, in µs.
+func (m *mneme) cpu() (us float64, err error) { return threadTime(m.cmd.Process.Pid) }
+
+// threadTime returns the CPU time of a process's threads, in µs, as the scheduler counts it.
+func threadTime(pid int) (us float64, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0, err
 	}

@@ -55,7 +55,8 @@ type Options struct {
 	Logger       *slog.Logger
 	Alone        bool               // no other process uses the store
 	Summariser   summary.Summariser // nil: no summaries are made
-	Embedder     recall.Embedder    // nil: no vectors are made
+	Embedder     recall.Embedder    // nil: no vectors are made by a provider
+	Static       recall.Static      // the static embedding model
 	RootKey      string             // the operator's key; empty: there is no root key
 	Defaults     *project.Settings  // for projects that set none; nil: the built-in defaults
 	Upstreams    provider.Operator  // the operator's configuration of the proxy's providers
@@ -109,14 +110,15 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e = &Engine{db: db, quotas: quotasOf(&o), Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
 		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.Defaults)}
-	e.Projects.Operator = o.Upstreams
+	e.Projects.Operator, e.Projects.HasStatic = o.Upstreams, o.Static.Model != nil
 	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
 	e.Index = index.New(db, e.Jobs, o.Analyser)
 	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err
 	}
 	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
-	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories, o.Embedder)
+	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories, o.Embedder,
+		recall.Static{Model: o.Static.Model, Adopt: o.Static.Adopt || o.Alone})
 	e.Decisions = decision.New(db, e.Projects)
 	e.Catalogue = catalogue.New(e.Projects, e.Sessions, e.Recall, e.Decisions)
 	e.Tail = events.New(db, e.Sessions, e.Decisions)

@@ -75,7 +75,7 @@ var opSpecs = [...]opSpec{
 			"that this plan drops or compresses and that the viewer may see. The range is whole atoms; the plan must drop " +
 			"or compress the first and the last of them. `argument`: the most tokens of its text, 1 to 4000. Where there " +
 			"is nothing to name, the text is the marker `[earlier messages left out]` alone. The reason in the report is " +
-			"`ledger`, with the number of literals. It takes the place of the marker: an INSERT of the marker's text in the " +
+			"`ledger`, with the number of literals. The message is shown as a user's, never as a system prompt's. It takes the place of the marker: an INSERT of the marker's text in the " +
 			"same plan does nothing. It may overlap all ops. One LEDGER a plan; [how it is filled](#ledger)"},
 }
 

@@ -79,7 +79,7 @@ func (s *Server) watchWindows() {
 		name, help string
 		value      *atomic.Uint64
 	}{
-		{"mneme_windows_total", "Windows that were stored as decisions.", &c.Windows},
+		{"mneme_windows_total", "Windows that were returned.", &c.Windows},
 		{"mneme_windows_compared_total", "Windows with a previous window for the same session, viewer and format.",
 			&c.Compared},
 		{"mneme_windows_cut_total", "Windows that do not begin with the whole history of the previous one.", &c.Cut},

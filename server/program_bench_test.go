@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,37 +35,89 @@ import (
 func BenchmarkProgram(b *testing.B) {
 	const clients = 8
 	addr, key := newProgram(b)
-	storeConversation(b, addr, key)
+	storeConversation(b, addr, key, "default", 13)
 	request := postRequest(contextPath, key, []byte(`{}`))
 	answer := bytes.Clone(dial(b, addr).mustExchange(b, request))
+	m := benchtest.Compare(b, 2000, loadOf(b, addr, request, clients), loadOf(b, serveBare(b, answer), request, clients))
+	b.ReportMetric(1/m.Subject.Seconds(), "mneme/s")
+	b.ReportMetric(1/m.Baseline.Seconds(), "fiber/s")
+	b.ReportMetric(1/m.Ratio, "of-fiber")
+	b.ReportMetric(float64(len(answer)), "bytes")
+}
 
+// serveBare starts a Fiber route that returns an answer from memory, for any path, and returns its address.
+func serveBare(b *testing.B, answer []byte) (addr string) {
 	bare := fiber.New(fiber.Config{DisableStartupMessage: true})
-	bare.Post(contextPath, func(c *fiber.Ctx) error {
+	bare.Post("/*", func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, jsonType)
 		return c.Send(answer)
 	})
 	ln := listen(b)
 	go func() { _ = bare.Listener(ln) }()
+	return ln.Addr().String()
+}
 
-	load := func(addr string) func(n int) {
-		idle := make(chan *connection, clients)
-		for range clients {
-			idle <- dial(b, addr)
-		}
-		return func(n int) {
-			benchtest.Share(b, clients, n, func() error {
-				c := <-idle
-				defer func() { idle <- c }()
-				_, err := c.exchange(request)
-				return err
-			})
-		}
+// loadOf returns a function that sends a request n times from clients on connections of their own.
+func loadOf(b *testing.B, addr string, request []byte, clients int) func(n int) {
+	idle := make(chan *connection, clients)
+	for range clients {
+		idle <- dial(b, addr)
 	}
-	m := benchtest.Compare(b, 2000, load(addr), load(ln.Addr().String()))
-	b.ReportMetric(1/m.Subject.Seconds(), "mneme/s")
-	b.ReportMetric(1/m.Baseline.Seconds(), "fiber/s")
-	b.ReportMetric(1/m.Ratio, "of-fiber")
-	b.ReportMetric(float64(len(answer)), "bytes")
+	return func(n int) {
+		benchtest.Share(b, clients, n, func() error {
+			c := <-idle
+			defer func() { idle <- c }()
+			_, err := c.exchange(request)
+			return err
+		})
+	}
+}
+
+// BenchmarkDecisions measures the processor time of a window by the project's setting decisions, beside that of a Fiber
+// route that returns the same response from memory, clients included. The four take turns; the metrics are medians of
+// the rounds, and medians of their ratios to `all`.
+func BenchmarkDecisions(b *testing.B) {
+	const clients, round = 8, 1000
+	for _, turns := range []int{1, 13} {
+		b.Run(fmt.Sprint("turns=", turns), func(b *testing.B) {
+			addr, key := newProgram(b)
+			names := []string{"all", "errors", "none", "fiber"}
+			var loads []func(n int)
+			var answer []byte
+			for _, setting := range names[:3] {
+				c := dial(b, addr)
+				project := "/api/v1/projects/" + setting
+				c.mustExchange(b, jsonRequest("PUT", project, key, []byte(`{}`)))
+				c.mustExchange(b, jsonRequest("PATCH", project+"/settings", key, fmt.Appendf(nil, `{"decisions":%q}`, setting)))
+				storeConversation(b, addr, key, setting, turns)
+				request := postRequest(project+"/context", key, []byte(`{}`))
+				answer = bytes.Clone(c.mustExchange(b, request))
+				loads = append(loads, loadOf(b, addr, request, clients))
+			}
+			request := postRequest(contextPath, key, []byte(`{}`))
+			loads = append(loads, loadOf(b, serveBare(b, answer), request, clients))
+			took, ratios := make([][]float64, len(loads)), make([][]float64, len(loads))
+			b.ResetTimer()
+			for done := 0; done < b.N && !b.Failed(); done += round {
+				for i, load := range loads {
+					began := benchtest.ProcessorTime()
+					load(round)
+					took[i] = append(took[i], float64(benchtest.ProcessorTime()-began)/round/1000)
+				}
+				for i := range loads {
+					last := len(took[i]) - 1
+					ratios[i] = append(ratios[i], took[i][last]/took[0][last])
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			for i, name := range names {
+				slices.Sort(took[i])
+				slices.Sort(ratios[i])
+				b.ReportMetric(took[i][len(took[i])/2], name+"-µs")
+				b.ReportMetric(ratios[i][len(ratios[i])/2], name+"/all")
+			}
+		})
+	}
 }
 
 // newProgram starts what `serve` starts, and returns its address and the admin's key.
@@ -114,12 +167,13 @@ func newProgram(b *testing.B) (addr, key string) {
 	return ln.Addr().String(), key
 }
 
-// storeConversation posts 50 messages of 400 bytes, some of them tool calls with results.
-func storeConversation(b *testing.B, addr, key string) {
+// storeConversation posts turns of up to four messages of 400 bytes, some of them tool calls with results. The last turn
+// has two, so 13 turns have 50 messages.
+func storeConversation(b *testing.B, addr, key, project string, turns int) {
 	b.Helper()
 	c := dial(b, addr)
 	text := strings.Repeat("some words of a usual message ", 12)
-	for turn := range 13 {
+	for turn := range turns {
 		id := fmt.Sprint("call_", turn)
 		messages := []map[string]any{
 			{"role": "user", "content": fmt.Sprint(turn, " ", text)},
@@ -128,14 +182,14 @@ func storeConversation(b *testing.B, addr, key string) {
 				{"id": id, "type": "function", "function": map[string]any{"name": "search", "arguments": "{}"}}}},
 			{"role": "tool", "tool_call_id": id, "content": text},
 		}
-		if turn == 12 {
+		if turn == turns-1 {
 			messages = messages[:2]
 		}
 		body, err := json.Marshal(map[string]any{"messages": messages})
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.mustExchange(b, postRequest("/api/v1/projects/default/turns", key, body))
+		c.mustExchange(b, postRequest("/api/v1/projects/"+project+"/turns", key, body))
 	}
 }
 
@@ -166,9 +220,11 @@ func dial(b *testing.B, addr string) *connection {
 	return &connection{Conn: c, r: bufio.NewReaderSize(c, 64<<10)}
 }
 
-func postRequest(path, key string, body []byte) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, key, len(body), body)
+func postRequest(path, key string, body []byte) []byte { return jsonRequest("POST", path, key, body) }
+
+func jsonRequest(method, path, key string, body []byte) []byte {
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", method, path, key, len(body), body)
 }
 
 // exchange sends a request and returns the response body, which is valid until the next call. Any success is

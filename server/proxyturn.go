@@ -146,6 +146,12 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if b, err = call.withTools(b); err != nil {
 		return err
 	}
+	if call.mode == project.ModeAssemble && call.setup.Settings.Decisions == project.DecisionsNone &&
+		b.Format == chat.AnthropicMessages && b.Thinking == "adaptive" {
+		return relay.Refuse(http.StatusUnprocessableEntity, "decisions_needed", "The project keeps no decisions, and without "+
+			"them Mneme cannot tell which thinking the provider still accepts. Set decisions to all or errors, or proxy_mode "+
+			"to observe or recall.")
+	}
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: e.Project, Head: e.Head, Mode: call.mode,
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,

@@ -5,6 +5,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 
@@ -76,6 +77,67 @@ class SQLiteSessions:
         return self.loop.run_until_complete(self.session(c).get_items(limit=c["limit"]))
 
 
+class SQLite:
+    """Tables in SQLite as a programmer makes them by hand: each turn and each memory is one synced transaction."""
+
+    def __init__(self):
+        import sqlite3
+
+        self.db = sqlite3.connect(os.path.join(FOLDER, "hand.db"), isolation_level=None)
+        self.db.executescript("""
+            PRAGMA journal_mode = WAL;
+            PRAGMA synchronous = FULL;
+            CREATE TABLE messages (session TEXT, n INTEGER, body TEXT, PRIMARY KEY (session, n)) WITHOUT ROWID;
+            CREATE VIRTUAL TABLE memories USING fts5 (text, tokenize = 'porter');
+        """)
+
+    def append(self, c):
+        self.db.execute("BEGIN IMMEDIATE")
+        first = self.db.execute("SELECT coalesce(max(n) + 1, 0) FROM messages WHERE session = ?", (c["session"],)).fetchone()[0]
+        self.db.executemany("INSERT INTO messages VALUES (?, ?, ?)",
+                            [(c["session"], first + i, json.dumps(m)) for i, m in enumerate(c["messages"])])
+        self.db.execute("COMMIT")
+
+    def window(self, c):
+        rows = self.db.execute("SELECT body FROM messages WHERE session = ? ORDER BY n DESC LIMIT ?", (c["session"], c["limit"]))
+        return [json.loads(body) for (body,) in rows][::-1]
+
+    def keep(self, c):
+        self.db.execute("INSERT INTO memories VALUES (?)", (c["text"],))
+
+    def search(self, c):
+        return self.db.execute("SELECT text FROM memories WHERE memories MATCH ? ORDER BY rank LIMIT ?",
+                               (" OR ".join(words(c["text"])), c["limit"])).fetchall()
+
+
+class Tantivy:
+    """A tantivy index on disk, committed once, before the first search."""
+
+    def __init__(self):
+        import tantivy
+
+        schema = tantivy.SchemaBuilder().add_text_field("text", stored=True, tokenizer_name="en_stem").build()
+        self.index, self.changed = tantivy.Index(schema, FOLDER), False
+        self.writer, self.document = self.index.writer(), tantivy.Document
+
+    def keep(self, c):
+        self.writer.add_document(self.document(text=c["text"]))
+        self.changed = True
+
+    def search(self, c):
+        if self.changed:
+            self.writer.commit()
+            self.index.reload()
+            self.searcher, self.changed = self.index.searcher(), False
+        found = self.searcher.search(self.index.parse_query(" ".join(words(c["text"])), ["text"]), c["limit"]).hits
+        return [self.searcher.doc(address)["text"][0] for _, address in found]
+
+
+def words(text):
+    """The words of a text, quoted for the query languages."""
+    return [f'"{word}"' for word in re.findall(r"\w+", text)]
+
+
 class Mem0:
     """mem0 with Qdrant in a local file, without its model, and with an embedding that hashes words, which costs next to nothing."""
 
@@ -107,7 +169,8 @@ class Mem0:
         return self.memory.search(c["text"], top_k=c["limit"], filters={"user_id": "bench"})["results"]
 
 
-peer = {"langchain": Trimmed, "langgraph": Checkpointed, "agents": SQLiteSessions, "mem0": Mem0}[NAME]()
+peer = {"langchain": Trimmed, "langgraph": Checkpointed, "agents": SQLiteSessions, "sqlite": SQLite, "tantivy": Tantivy,
+        "mem0": Mem0}[NAME]()
 answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
 for line in sys.stdin:
     command = json.loads(line)

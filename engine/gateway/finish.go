@@ -82,14 +82,14 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	if call.Usage != nil && end.Rounds < 2 { // Otherwise the usage is not that of one prompt.
 		svc.learn(ctx, out, &end.Usage)
 	}
-	if out.DecisionID == "" {
+	if out.id == (decision.ID{}) {
 		return nil
 	}
 	if svc.Ended != nil {
 		svc.Ended(tenant, out.project.Incarnation, end.Usage)
 	}
 	if out.Windowed {
-		return svc.decisions.Finish(ctx, tenant, out.project.Incarnation, out.DecisionID, p)
+		return svc.decisions.Finish(ctx, tenant, out.project.Incarnation, out.id, p)
 	}
 	ask := out.ask
 	req := window.Request{SessionID: ask.Session, Format: ask.Body.Format.String()}
@@ -103,5 +103,5 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	r := decision.Record{At: out.at, Session: ask.Session, Extent: decision.Extent(out.head.Extent()),
 		Revision: out.head.Revision, Request: raw}
 	return svc.decisions.KeepPassed(ctx, tenant, out.project.Incarnation, out.id, r,
-		decision.Seen{Viewer: req.Viewer, Format: req.Format, OfCall: p})
+		decision.Seen{Viewer: req.Viewer, Format: req.Format, OfCall: p}, out.DecisionID != "")
 }

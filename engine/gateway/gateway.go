@@ -93,7 +93,7 @@ type Ask struct {
 type Outgoing struct {
 	Body       []byte
 	Mode       string
-	DecisionID string // empty if the store has no space for it
+	DecisionID string // empty if it is not kept
 	Cut        bool   // the window does not start with all of the previous one
 	Windowed   bool   // there is a window, which Cut, Before and After describe
 	// Before and After count the tokens of the prompt without and with the window.
@@ -106,7 +106,7 @@ type Outgoing struct {
 	project *project.Record
 	head    *session.Head
 	scale   project.Scale
-	id      decision.ID
+	id      decision.ID // of the call's row; zero if the store has no space for it
 	at      int64
 	call    decision.Call
 }
@@ -144,8 +144,20 @@ func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 		out.Mode, out.call.Mode, out.call.Bypassed = Bypass, Bypass, reason(err)
 	}
 	out.id = svc.decisions.NewID(out.at, ask.Session, h.Incarnation)
-	out.DecisionID = out.id.String()
+	if svc.keepsPassed(out) {
+		out.DecisionID = out.id.String()
+	}
 	return out, nil
+}
+
+// keepsPassed reports whether the project keeps the decision of a call without a window.
+func (svc *Service) keepsPassed(out *Outgoing) bool {
+	setup, err := svc.projects.SetupOf(out.project)
+	if err != nil {
+		return true // as by default
+	}
+	kept := setup.Settings.Decisions
+	return kept == project.DecisionsAll || kept == project.DecisionsErrors && out.call.Bypassed != ""
 }
 
 // reason returns the code of an error, as far as clients may see it.
@@ -176,7 +188,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	}
 	*buffer = answer.Buffer()
 	w := shown(answer)
-	out.DecisionID, out.Windowed, out.Cut = w.DecisionID, true, w.Cut
+	out.id, out.DecisionID, out.Windowed, out.Cut = w.ID, w.DecisionID, true, w.Cut
 	out.After = w.Usage.Tokens + w.Usage.Parts.Tools
 	out.Before = max(out.After, w.Usage.ConsideredTokens+w.Usage.SystemTokens+w.Usage.Parts.Tools)
 	e := wire.Edit{IncludeUsage: !svc.refusesUsage(out)}

@@ -43,7 +43,12 @@ func (l *Ledger) Text(without int) string {
 	if without == len(l.Named) {
 		return Marker
 	}
+	size := len(Marker + ledgerNames)
+	for _, is := range l.Named[without:] {
+		size += len(is.Label) + len(is.Text) + len(": ") + len("; ")
+	}
 	var b strings.Builder
+	b.Grow(size)
 	b.WriteString(Marker + ledgerNames)
 	for i, is := range l.Named[without:] {
 		switch {
@@ -53,7 +58,8 @@ func (l *Ledger) Text(without int) string {
 			b.WriteString("; ")
 		}
 		if is.Label != "" && (i == 0 || is.Label != l.Named[without+i-1].Label) {
-			b.WriteString(is.Label + ": ")
+			b.WriteString(is.Label)
+			b.WriteString(": ")
 		}
 		b.WriteString(is.Text)
 	}
@@ -71,6 +77,12 @@ func (l *Ledger) Fit(most int, count func(string) int) (without int) {
 
 // bytesPer2Tokens bounds what a ledger names, in bytes per two of its tokens.
 const bytesPer2Tokens = 5
+
+// What a ledger usually names, for reserving memory: literals of so many bytes, and no more than so many.
+const (
+	usualNamed = 16
+	maxUsual   = 256
+)
 
 // filling takes literals for a ledger, newest first, for as long as there is room.
 type filling struct {
@@ -105,7 +117,8 @@ func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 	if err := a.meter.Spend(room * fuelPerLedgerByte); err != nil {
 		return err
 	}
-	f := filling{room: room, seen: map[string]bool{}}
+	usual := min(room/usualNamed, maxUsual)
+	f := filling{room: room, taken: make([]literal.Literal, 0, usual), seen: make(map[string]bool, usual)}
 	var rows []int32
 	for last := int(op.Last); last >= int(op.First); last -= namersAtOnce {
 		first := max(int(op.First), last-namersAtOnce+1)
@@ -185,8 +198,7 @@ func checkLedger(items []Item, ops []Op) error {
 // nameAll takes the literals of those items that go and that the viewer may see, newest first. It adds to rows the rows
 // whose literals were looked at.
 func (a *applier) nameAll(f *filling, rows *[]int32, items []Item, gone []bool) (more bool, err error) {
-	var from []*Item
-	var stored []int32
+	from, stored := make([]*Item, 0, len(items)), make([]int32, 0, len(items))
 	for i := len(items) - 1; i >= 0; i-- {
 		it := &items[i]
 		if !gone[i] || !it.isMessage() || it.Change == Answer || !a.src.Sees(it) {

@@ -282,3 +282,41 @@ func TestLawOfLedgers(t *testing.T) {
 		t.Errorf("for the main agent, the check says %v", v)
 	}
 }
+
+// BenchmarkLedger applies a plan that drops 100 messages with 400 literals, with a ledger of 800 tokens and without one.
+func BenchmarkLedger(b *testing.B) {
+	const n = 100
+	items := window(strings.Repeat("u", n+1))
+	src := kept{lists: make([]literal.List, n+1)}
+	for i := range src.lists {
+		src.lists[i] = literal.Of(fmt.Sprintf(`{"user_id": "user_%04d", "flight_number": "HAT%03d", "payment_id": "gift_card_%07d", "reservation_id": "R%04dX"}`, i, i, i, i))
+	}
+	for name, ops := range map[string][]plan.Op{
+		"bare":   {op(plan.OpDrop, 0, n-1)},
+		"ledger": {op(plan.OpDrop, 0, n-1), ledgerOf(0, n-1, 800)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := plan.Apply(items, ops, 0, src, free{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// kept is a source whose literals are known, and that counts nothing.
+type kept struct {
+	source
+	lists []literal.List
+}
+
+func (k kept) Literals(rows []int32) ([]literal.List, error) {
+	lists := make([]literal.List, len(rows))
+	for i, row := range rows {
+		lists[i] = k.lists[row]
+	}
+	return lists, nil
+}
+func (k kept) Ledger(l *plan.Ledger, _ uint32) (string, uint32, int) { return l.Text(0), 800, 0 }

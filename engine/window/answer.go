@@ -13,8 +13,10 @@ import (
 // Answer is the response to a request for a window. Messages are copied into a buffer as they are stored and never
 // encoded again: Shown returns them, and JSON returns the whole response. Of Rendered, only Format is set.
 type Answer struct {
-	// DecisionID is null if the store had no space for the decision, and omitted if the request has record false.
-	DecisionID string `json:"decision_id,omitzero"`
+	// DecisionID is null if the decision is not stored, because of the project's settings or because the store had no space.
+	// It is omitted if the request has record false.
+	DecisionID string      `json:"decision_id,omitzero"`
+	ID         decision.ID `json:"-"` // DecisionID, also if only a call's row is stored; zero if the store had no space
 	Rendered
 	Session decision.Session `json:"session"`
 	Explained

@@ -114,30 +114,20 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		ask.waited = true
 		return nil, true, nil
 	}
+	kept := false
 	if req.recorded() {
-		svc.Counts.Add(&a.sheet, &a.result.compared)
-		record, seen := a.record(ask, h.Revision), a.seen()
-		traced := decision.Traced{Series: series, Session: h.Incarnation}
-		if req.current() { // otherwise the next window is not compared with this one
-			traced.Trace = &a.result.trace
-			if record.Reminder != nil {
-				traced.Reminder = &record.Reminder.Bound
-			}
-		}
-		err = svc.decisions.Keep(ctx, tenant, st.project.Incarnation, id, record, seen, a.Ready, traced)
-		defer func() {
-			if err == nil {
-				svc.Answered(tenant, st.project.Incarnation, &record, seen.LeftOut, svc.db.Clock().Sub(ask.began))
-			}
-		}()
+		kept, err = svc.keep(ctx, ask, st, a, id, decision.Traced{Series: series, Session: h.Incarnation})
 	}
 	out = &Answer{Rendered: Rendered{Format: a.format.String()}, Explained: a.explained(), json: dst, rendered: a.rendered}
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Kind == fault.NoSpace {
 		decision.Forget(dst) // The agent still gets its window, but it cannot be replayed.
 	} else if err != nil {
 		return nil, false, err
+	} else if kept {
+		out.ID, out.DecisionID = id, id.String()
 	} else if req.recorded() {
-		out.DecisionID = id.String()
+		out.ID = id
+		decision.Forget(dst)
 	}
 	out.Session.Exists = st.head != nil || ask.session == ident.DefaultSession
 	out.Memories = a.shownMemories()
@@ -145,6 +135,33 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		out.Report = a.report()
 	}
 	return out, false, nil
+}
+
+// keep stores the decision, or only what later windows need if the project does not keep such decisions.
+func (svc *Service) keep(ctx context.Context, ask *asking, st *state, a *assembly, id decision.ID, traced decision.Traced,
+) (kept bool, err error) {
+	svc.Counts.Add(&a.sheet, &a.result.compared)
+	revision := uint64(0)
+	if st.head != nil {
+		revision = st.head.Revision
+	}
+	record, seen := a.record(ask, revision), a.seen()
+	if ask.request.current() { // otherwise the next window is not compared with this one
+		traced.Trace = &a.result.trace
+		if record.Reminder != nil {
+			traced.Reminder = &record.Reminder.Bound
+		}
+	}
+	tenant, pinc := ask.caller.Tenant, st.project.Incarnation
+	if kept = record.Kept(st.setup.Settings.Decisions, a.sheet.Left() != nil); kept {
+		err = svc.decisions.Keep(ctx, tenant, pinc, id, record, seen, a.Ready, traced)
+	} else {
+		err = svc.decisions.KeepRest(ctx, tenant, pinc, id, &record, seen, traced)
+	}
+	if err == nil {
+		svc.Answered(tenant, pinc, &record, seen.LeftOut, svc.db.Clock().Sub(ask.began))
+	}
+	return kept, err
 }
 
 // record returns the decision to store. Keep adds the references to the settings and the pipeline.

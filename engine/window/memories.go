@@ -43,13 +43,14 @@ func (a *assembly) inject() error {
 }
 
 // asSystem reports whether a notice has the role system. Markers in Anthropic's format do not, because they would have
-// to be in the system prompt, which precedes all messages.
+// to be in the system prompt, which precedes all messages. Ledgers never do, because they contain what users and tools
+// wrote.
 func (a *assembly) asSystem(it *plan.Item) bool {
 	switch it.Kind {
 	case plan.KindMemory:
 		return a.request.Memories.AsSystem()
 	case plan.KindMarker:
-		return a.format != chat.AnthropicMessages
+		return a.format != chat.AnthropicMessages && len(it.Rows) == 0
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,13 +15,16 @@ import (
 )
 
 // BenchmarkServers sends the same turns and the same requests for windows to one server over the embedded store, and to
-// one, two and three servers over one PostgreSQL, in alternating rounds, and logs how much each does of what the
-// embedded store does. All of it, the clients too, shares one machine's processors.
+// one, two and three servers over one PostgreSQL, in alternating rounds. It logs the processor time of an operation, in
+// the servers and in PostgreSQL, and how many times that of the embedded store it is. The clients' is not counted.
 func BenchmarkServers(b *testing.B) {
 	const clients, sessions, round = 16, 64, 400
 	b.ReportMetric(0, "ns/op")
 	if b.N < round {
 		return // the testing package's own first look
+	}
+	if runtime.GOOS != "linux" {
+		b.Skip("only Linux tells the processor time of other processes")
 	}
 	binary, err := mneme.build()
 	if err != nil {
@@ -31,14 +35,27 @@ func BenchmarkServers(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer embedded.kill()
-	many := newCluster(b, postgresql.Cluster(b), postgresql.Database(b), 3)
+	database := postgresql.Cluster(b)
+	many := newCluster(b, database, postgresql.Database(b), 3)
 	own := []client{embedded.client(b)}
 	over := []client{many.at(0), many.at(1), many.at(2)}
+	var pids []int
+	for _, n := range many.nodes {
+		pids = append(pids, n.now.Load().cmd.Process.Pid)
+	}
 	subjects := []struct {
 		name string
 		at   []client
-	}{{"embedded", own}, {"PostgreSQL, 1 server", over[:1]}, {"PostgreSQL, 2 servers", over[:2]},
-		{"PostgreSQL, 3 servers", over}}
+		pids []int
+	}{{"embedded", own, []int{embedded.cmd.Process.Pid}}, {"PostgreSQL, 1 server", over[:1], pids[:1]},
+		{"PostgreSQL, 2 servers", over[:2], pids[:2]}, {"PostgreSQL, 3 servers", over, pids}}
+	spent := func(servers []int) processorTime {
+		processes, ended, err := database.Processes()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return processorTime{benchtest.ProcessorTimeOf(servers...), benchtest.ProcessorTimeOf(processes...) + ended}
+	}
 
 	name := func(n int64) string { return fmt.Sprint("s", n%sessions) }
 	turn := func(n int64) object {
@@ -63,14 +80,12 @@ func BenchmarkServers(b *testing.B) {
 		}
 	}
 	var next atomic.Int64
-	table := "\n| | turns | windows |\n|---|---|---|\n"
-	cells := make([][]string, len(subjects))
+	rows := make([]string, len(subjects))
 	for _, work := range works {
-		rates := make([][]float64, len(subjects)) // operations a second, round by round
-		ratios := make([][]float64, len(subjects))
+		used := make([][]processorTime, len(subjects)) // of an operation, round by round
 		for done := 0; done < b.N; done += round {
 			for i, subject := range subjects {
-				start := time.Now()
+				before := spent(subject.pids)
 				benchtest.Share(b, clients, round, func() error {
 					n := next.Add(1)
 					r, err := subject.at[n%int64(len(subject.at))].try("POST", work.path, work.body(n))
@@ -79,21 +94,44 @@ func BenchmarkServers(b *testing.B) {
 					}
 					return err
 				})
-				rates[i] = append(rates[i], round/time.Since(start).Seconds())
-				ratios[i] = append(ratios[i], rates[i][len(rates[i])-1]/rates[0][len(rates[i])-1])
+				after := spent(subject.pids)
+				used[i] = append(used[i], processorTime{(after.servers - before.servers) / round,
+					(after.database - before.database) / round})
 			}
 		}
 		for i := range subjects {
-			slices.Sort(rates[i])
-			slices.Sort(ratios[i])
-			middle, last := len(ratios[i])/2, len(ratios[i])-1
-			cells[i] = append(cells[i], fmt.Sprintf("%.2f (%.2f–%.2f), %.0f/s", ratios[i][middle], ratios[i][0],
-				ratios[i][last],
-				rates[i][middle]))
+			rows[i] += cells(used[i], used[0], i > 0)
 		}
 	}
+	table := "\n| | turn: Mneme | PostgreSQL | both, of embedded | window: Mneme | PostgreSQL | both, of embedded |\n" +
+		"|---|---|---|---|---|---|---|\n"
 	for i, subject := range subjects {
-		table += "| " + subject.name + " | " + strings.Join(cells[i], " | ") + " |\n"
+		table += "| " + subject.name + rows[i] + " |\n"
 	}
 	b.Log(table)
+}
+
+// processorTime is what servers and their database used.
+type processorTime struct{ servers, database time.Duration }
+
+// cells are the medians of a subject's rounds, and of its ratios to the embedded store with their range. What the
+// database does meanwhile only counts for those that use it.
+func cells(used, embedded []processorTime, over bool) string {
+	median := func(of func(i int) float64) (middle, least, most float64) {
+		all := make([]float64, len(used))
+		for i := range used {
+			all[i] = of(i)
+		}
+		slices.Sort(all)
+		return all[len(all)/2], all[0], all[len(all)-1]
+	}
+	servers, _, _ := median(func(i int) float64 { return float64(used[i].servers.Microseconds()) })
+	if !over {
+		return fmt.Sprintf(" | %.0f µs | | 1", servers)
+	}
+	database, _, _ := median(func(i int) float64 { return float64(used[i].database.Microseconds()) })
+	ratio, least, most := median(func(i int) float64 {
+		return float64(used[i].servers+used[i].database) / float64(embedded[i].servers)
+	})
+	return fmt.Sprintf(" | %.0f µs | %.0f µs | %.1f (%.1f–%.1f)", servers, database, ratio, least, most)
 }

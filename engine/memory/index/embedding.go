@@ -85,6 +85,16 @@ func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done b
 	return done, records.LostRace(err)
 }
 
+// OfAnotherStatic reports whether a space's vectors are made by another static model than this.
+func (svc *Service) OfAnotherStatic(ctx context.Context, tenant string, s Space, model rank.Model) (bool, error) {
+	it, err := svc.db.ReadItem(ctx, tenant, s.modelKey())
+	if err != nil {
+		return false, err
+	}
+	made, err := readModelled(it)
+	return made != nil && made.Model != model && made.Model.Static(), err
+}
+
 // marksAtOnce is how many documents one step marks as waiting for their vectors.
 const marksAtOnce = 1000
 

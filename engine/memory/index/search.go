@@ -165,10 +165,14 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	}
 	if s.Near != nil {
 		made, err := readModelled(r.Keys[2])
-		s.Near.Length = 0
+		s.Near.Length, s.Near.Differs = 0, false
 		s.damaged = s.damaged || err != nil
-		if made != nil && made.Model == s.Near.Model {
+		switch {
+		case made == nil:
+		case made.Model == s.Near.Model:
 			s.Near.Length = made.Length
+		default:
+			s.Near.Differs = made.Model.Static() && s.Near.Model.Static()
 		}
 	}
 	if s.Under != nil {

@@ -18,11 +18,13 @@ const (
 
 // Near asks for documents near a vector, in addition to those found by words. The search sets Length to the number of
 // dimensions of the space's vectors of the model, or 0 if there are none. If it differs from the query's, the vectors
-// do not count.
+// do not count. The search also sets Differs if the model is a static one, and the space's vectors are of another.
 type Near struct {
-	Model rank.Model
+	Model  rank.Model
+	Weight float64 // what the nearest document gets: see rank.Share
 	rank.Quantised
-	Length uint32
+	Length  uint32
+	Differs bool
 }
 
 // identity identifies the source of a document. Passages of one text have the same.
@@ -183,7 +185,7 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 	}
 	for i := range hits {
 		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
-			hits[i].Why.Vector = rank.Share(cosine, low, high, best)
+			hits[i].Why.Vector = rank.Share(s.Near.Weight, cosine, low, high, best)
 			hits[i].Score += hits[i].Why.Vector
 		}
 	}

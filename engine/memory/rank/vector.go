@@ -74,6 +74,17 @@ func ModelOf(name string, dimensions int) Model {
 	return Model(sum[:8])
 }
 
+// staticTag begins the tags of static models, so that a server can tell that a space has vectors of another one.
+const staticTag = "stat"
+
+// StaticModel returns the tag for a static model with that digest of its files.
+func StaticModel(digest [sha256.Size]byte) Model {
+	return Model(append([]byte(staticTag), digest[:4]...))
+}
+
+// Static reports whether the tag is that of a static model.
+func (m Model) Static() bool { return string(m[:len(staticTag)]) == staticTag }
+
 // Of returns what follows the model's tag, or nil if the tag is another one or nothing follows it.
 func (m Model) Of(tagged []byte) []byte {
 	if len(tagged) <= len(m) || Model(tagged) != m {
@@ -190,15 +201,19 @@ func (n *Nearest[T]) All() []Near[T] {
 	return n.kept
 }
 
-// Weight is what the nearest document gets, relative to the text that matches the words best, which has 1.
-const Weight = .4
+// What the nearest document gets, relative to the text that matches the words best, which has 1: by the vectors of a
+// provider's model, and by those of a static model, which is less reliable. See docs/RECALL.md.
+const (
+	VectorWeight       = .4
+	StaticVectorWeight = .3
+)
 
-// Share returns what a cosine adds to a score: Weight times the best word score for the highest cosine of those
+// Share returns what a cosine adds to a score: weight times the best word score for the highest cosine of those
 // compared, nothing for the lowest, and linearly in between. If all are equal, each adds the whole. Normalised scores
 // are added, because with ranks a weak list would displace a strong one.
-func Share(cosine, low, high, best float64) float64 {
+func Share(weight, cosine, low, high, best float64) float64 {
 	if high > low {
 		best *= (cosine - low) / (high - low)
 	}
-	return Weight * best
+	return weight * best
 }

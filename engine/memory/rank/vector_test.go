@@ -124,12 +124,12 @@ func TestNearestEqualsASort(t *testing.T) {
 }
 
 func TestShareOfAScore(t *testing.T) {
-	for cosine, want := range map[float64]float64{.2: 0, .8: 2 * rank.Weight, .5: rank.Weight} {
-		if got := rank.Share(cosine, .2, .8, 2); math.Abs(got-want) > 1e-12 {
+	for cosine, want := range map[float64]float64{.2: 0, .8: 2 * rank.VectorWeight, .5: rank.VectorWeight} {
+		if got := rank.Share(rank.VectorWeight, cosine, .2, .8, 2); math.Abs(got-want) > 1e-12 {
 			t.Errorf("the share of %v is %v, want %v", cosine, got, want)
 		}
 	}
-	if got := rank.Share(.1, .1, .1, 1); got != rank.Weight {
+	if got := rank.Share(rank.VectorWeight, .1, .1, .1, 1); got != rank.VectorWeight {
 		t.Errorf("the share of the only one is %v", got)
 	}
 }

@@ -33,7 +33,8 @@ const (
 
 // embedding is the state of making vectors. All of it may be lost: a scan of the index restores it.
 type embedding struct {
-	embedder Embedder // nil if no vectors are made or requested
+	embedder Embedder // nil if there is no provider
+	static   Static
 	line     *line
 	health   health
 
@@ -41,6 +42,8 @@ type embedding struct {
 	walks map[index.Space]*walk
 	other map[index.Space]length
 	used  map[string]tenant.EmbeddingUsage // by queries, and by failed calls for documents; not written yet
+	// differ are the spaces with vectors of another static model, for which the log was told.
+	differ map[index.Space]bool
 }
 
 // walk is the progress through the documents of a space that wait for their vectors. One worker at a time uses it.
@@ -72,9 +75,10 @@ func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool
 		pinc := it.Value.Incarnation
 		for _, s := range []index.Space{index.Memories(pinc), index.Transcripts(pinc)} {
 			var later time.Time
-			if setup.Settings.EmbeddingModel == "" {
+			switch {
+			case setup.Settings.EmbeddingModel == "":
 				done, err = svc.index.DeleteVectors(ctx, tenantID, s)
-			} else {
+			case svc.embedding.makes(&setup.Settings):
 				done, later, err = svc.embedSpace(ctx, tenantID, it.Value, &setup.Settings, s)
 			}
 			if errors.Is(err, index.ErrBroken) {
@@ -116,7 +120,12 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	if done, err := svc.index.FoldAll(ctx, tenantID, s); done || err != nil {
 		return done, again, err
 	}
-	model := rank.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
+	model := svc.embedding.tag(set)
+	if isStatic(set) {
+		if leave, err := svc.leavesToOthers(ctx, tenantID, s); leave || err != nil {
+			return false, again, err
+		}
+	}
 	m, done, err := svc.index.Await(ctx, tenantID, s, model, svc.agreed(s, model))
 	if done {
 		svc.walked(s) // The pause was for another model, or another length.
@@ -133,8 +142,11 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	case err != nil:
 		return false, again, err
 	case last != nil:
-		return svc.embedSome(ctx, tenantID, &embedded{project: p, set: set, space: s, made: m, walk: w, last: last,
-			settled: settled}, found)
+		e := &embedded{project: p, set: set, space: s, made: m, walk: w, last: last, settled: settled}
+		if isStatic(set) {
+			return true, again, svc.embedStatic(ctx, tenantID, e, found)
+		}
+		return svc.embedSome(ctx, tenantID, e, found)
 	case w.after != nil: // Documents added since then may be before it.
 		w.after, w.refused = nil, nil
 		return true, again, nil

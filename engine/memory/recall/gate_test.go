@@ -114,6 +114,9 @@ func TestRecallOtherWays(t *testing.T) {
 		{"LoCoMo, messages with vectors" + ofTrained, locomo, withVectors(askTranscript),
 			map[string]float64{"all": 80, "multi-hop": 46, "adversarial": 89}, false},
 		{"LoCoMo, memories", locomo, askMemories, map[string]float64{"all": 74}, true},
+		{"LoCoMo, messages with a static model", locomo, withVectors(askTranscript),
+			map[string]float64{"all": 79, "multi-hop": 48, "adversarial": 89}, false},
+		{"BEAM, messages with a static model", beam, withVectors(askTranscript), map[string]float64{"all": 58}, false},
 		{"BEAM, messages with vectors", beam, withVectors(askTranscript), map[string]float64{"all": 48}, false},
 		{"BEAM, messages with vectors" + ofTrained, beam, withVectors(askTranscript), map[string]float64{"all": 54}, false},
 	} {
@@ -124,6 +127,9 @@ func TestRecallOtherWays(t *testing.T) {
 			k, _ := embedding(t, memstore.New())
 			if strings.HasSuffix(way.name, ofTrained) {
 				k = withTrainedModel(t)
+			}
+			if strings.HasSuffix(way.name, " a static model") {
+				k = withStaticModel(t)
 			}
 			by := measured(t, way.talks, k, way.ask)
 			for _, kind := range slices.Sorted(maps.Keys(by)) {
@@ -166,6 +172,15 @@ func withTrainedModel(t *testing.T) *enginetest.Kit {
 	return embeddingBy(t, memstore.New(), url)
 }
 
+// withStaticModel returns an engine with the static model in MNEME_STATIC_EMBEDDINGS.
+func withStaticModel(t *testing.T) *enginetest.Kit {
+	folder := os.Getenv("MNEME_STATIC_EMBEDDINGS")
+	if folder == "" {
+		t.Skip("there is no trained static model: scripts/recall-static installs one and runs this")
+	}
+	return embeddingStatic(t, memstore.New(), folder)
+}
+
 // settled waits until a provider that handles one request at a time has finished those that Mneme gave up.
 func settled(t testing.TB) {
 	url := os.Getenv("MNEME_EMBEDDINGS")
@@ -186,7 +201,11 @@ func withVectors(ask asker) asker {
 		if _, _, err := k.Projects.Put(k.Context(), k.Admin, projectID, project.Spec{}); err != nil {
 			k.Fatal(err)
 		}
-		k.SetIn(projectID, model)
+		if os.Getenv("MNEME_STATIC_EMBEDDINGS") != "" {
+			k.SetIn(projectID, static)
+		} else {
+			k.SetIn(projectID, model)
+		}
 		had := vectors(k)
 		asked := ask(k, c, projectID)
 		asked("the first question has a transcript indexed")

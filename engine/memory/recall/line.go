@@ -84,7 +84,7 @@ func (l *line) give(tenant string, due, now time.Time) {
 // that has some. It reports whether there was any. If not, next is when to look again, or the zero time if no tenant
 // waits for a time.
 func (svc *Service) MakeVectors(ctx context.Context) (done bool, next time.Time, err error) {
-	if svc.embedding.embedder == nil {
+	if !svc.embedding.any() {
 		return false, time.Time{}, nil
 	}
 	for line := svc.embedding.line; !done && err == nil; {
@@ -105,9 +105,10 @@ func (svc *Service) MakeVectors(ctx context.Context) (done bool, next time.Time,
 	return done, next, err
 }
 
-// Start makes vectors, for several tenants concurrently, until ctx is done. It does nothing without a provider.
+// Start makes vectors, for several tenants concurrently, until ctx is done. It does nothing without a provider and a
+// static model.
 func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
-	if svc.embedding.embedder == nil {
+	if !svc.embedding.any() {
 		return
 	}
 	for range embedWorkers {

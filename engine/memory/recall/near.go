@@ -11,7 +11,7 @@ import (
 // near embeds the query, if the project has a model. If that fails in the project's time, or failed recently, only
 // words are searched and the result says so.
 func (r *recalling) near() (*index.Near, error) {
-	if r.embedded || r.svc.embedding.embedder == nil || !r.words {
+	if r.embedded || !r.words {
 		return r.vector, nil
 	}
 	setup, err := r.svc.projects.SetupOf(r.project)
@@ -19,8 +19,16 @@ func (r *recalling) near() (*index.Near, error) {
 		return nil, err
 	}
 	set := &setup.Settings
-	r.embedded = true
 	text := beginning(strings.TrimSpace(r.Query.Query))
+	if isStatic(set) {
+		r.embedded = true
+		r.vector, r.out.Vectors = r.svc.embedding.nearStatic(text)
+		return r.vector, nil
+	}
+	if r.svc.embedding.embedder == nil {
+		return nil, nil
+	}
+	r.embedded = true
 	got, failed, called, _, err := r.svc.embed(r.ctx, &call{set: set, query: string(r.project.Incarnation[:]),
 		within: time.Duration(set.EmbeddingTimeoutMS) * time.Millisecond, texts: []string{text}})
 	var q rank.Quantised
@@ -37,13 +45,16 @@ func (r *recalling) near() (*index.Near, error) {
 		return nil, err
 	}
 	r.out.Vectors = "used"
-	r.vector = &index.Near{Model: rank.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions), Quantised: q}
+	r.vector = &index.Near{Model: r.svc.embedding.tag(set), Weight: rank.VectorWeight, Quantised: q}
 	return r.vector, nil
 }
 
 // notice sets in the result that a space's vectors have other dimensions than the query's, so that they do not count.
 // If the next vector confirms this, they are made again.
 func (r *recalling) notice(s index.Space) {
+	if r.vector != nil && r.vector.Differs {
+		r.out.Vectors = staticDiffers
+	}
 	if r.vector == nil || r.vector.Length == 0 {
 		return
 	}

@@ -38,10 +38,11 @@ type Service struct {
 
 // New returns a Service.
 func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
-	documents *index.Service, memories *memory.Service, embedder Embedder) *Service {
+	documents *index.Service, memories *memory.Service, embedder Embedder, static Static) *Service {
 	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
-		embedding: embedding{embedder: embedder, line: newLine(), health: health{failed: map[part]*failure{}},
-			walks: map[index.Space]*walk{}, other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}}}
+		embedding: embedding{embedder: embedder, static: static, line: newLine(),
+			health: health{failed: map[part]*failure{}}, walks: map[index.Space]*walk{},
+			other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}, differ: map[index.Space]bool{}}}
 }
 
 // Units returns the background work: indexing transcripts. What may lack vectors is queued for separate workers,
@@ -49,7 +50,7 @@ func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions
 func (svc *Service) Units() []jobs.Unit {
 	units := []jobs.Unit{jobs.AnyJob(records.BacklogJob.All(), svc.stepTranscripts),
 		jobs.AnyJob(records.UnindexedJob.All(), svc.stepTranscripts)}
-	if svc.embedding.embedder != nil {
+	if svc.embedding.any() {
 		units = append(units, jobs.AnyJob(records.FoldJob.All(), func(_ context.Context, tenant string) (bool, error) {
 			svc.embedding.line.add(tenant, svc.db.Now())
 			return false, nil

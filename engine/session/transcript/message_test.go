@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 )
 
 // packed are headers that use every field and share strings.
@@ -16,7 +18,7 @@ var packed = []Header{
 	{Seq: 1, Call: 1, Created: 1700000000000, Turn: 1, Tokens: [2]uint32{9, 8}, Content: [2]uint32{5, 4},
 		Compressed: [2]uint32{12, 11}, TextBytes: 20, BodyBytes: 99, Role: plan.RoleUser, Agent: "main",
 		Tags: []string{"a", "b"}},
-	{Seq: 2, Call: 2, Turn: 1, Calls: 2, Role: plan.RoleAssistant, Kind: plan.KindCall, Agent: "main", Delegation: "d1"},
+	{Seq: 2, Call: 2, Turn: 1, Calls: 2, Role: plan.RoleAssistant, Kind: plan.KindCall, Agent: "main", Delegation: "d1", Literals: literal.Of("")},
 	{Seq: 3, Call: 2, CallIndex: 1, Turn: 1, Flags: plan.FlagErrorResult, Role: plan.RoleTool,
 		Kind: plan.KindResult, Agent: "main", Delegation: "d1", Tool: "search", Tags: []string{"b"},
 		Costs: &Costs{Words: [3][2]uint32{{1, 2}, {3, 4}, {5, 6}}, Text: [3][2]uint32{{1}, {2}, {3, 7}},
@@ -25,7 +27,8 @@ var packed = []Header{
 	{Seq: 5, Call: 5, Turn: 1, Role: plan.RoleAssistant, Flags: plan.FlagThinking,
 		Made: prefix.Place{State: prefix.Text("s"), Thought: 3, Tools: 4},
 		Reminder: &reminder.Bound{Before: 7, AsSystem: true, Words: 5, Encoding: 1,
-			Memories: []reminder.Memory{{Key: "home", Incarnation: [8]byte{1}, Version: 2}}}},
+			Memories: []reminder.Memory{{Key: "home", Incarnation: [8]byte{1}, Version: 2}}},
+		Literals: literal.Of("order A1234, flight HAT271")},
 }
 
 func TestHeadersComeBackAsTheyWere(t *testing.T) {
@@ -54,6 +57,17 @@ func TestABodyTellsItsHeader(t *testing.T) {
 		if _, _, err := ParseBody(broken); err == nil {
 			t.Errorf("%q was taken for a body", broken)
 		}
+	}
+}
+
+// The copy of a header in the body has no literals, so bodies and the histories hashed from them are those of earlier
+// versions.
+func TestBodiesHaveNoLiterals(t *testing.T) {
+	m := &chat.Message{Format: chat.OpenAIChat, Raw: json.RawMessage(`{"role":"user","content":"A1234"}`)}
+	bare, with := packed[0], packed[0]
+	with.Literals = m.Literals()
+	if a, b := appendBody(nil, &bare, m), appendBody(nil, &with, m); !bytes.Equal(a, b) {
+		t.Errorf("%q, with literals %q", a, b)
 	}
 }
 

@@ -3,14 +3,18 @@ package pgstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
 func benchValue(n int) []byte {
@@ -74,6 +78,59 @@ func BenchmarkAppend(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkFold tells the processor time of PostgreSQL, and of this process with its clients, for commits like those of
+// turns: three expectations, six puts. Each commit has a transaction of its own, or shares it. Rounds alternate.
+func BenchmarkFold(b *testing.B) {
+	const round = 200
+	value := benchValue(300)
+	cluster := postgres.Cluster(b)
+	for _, clients := range []int{1, 16} {
+		b.Run(fmt.Sprint(clients, "-clients"), func(b *testing.B) {
+			url := postgres.Database(b)
+			stores := map[string]*Store{"alone": openURL(b, url), "shared": openURL(b, url)}
+			stores["alone"].commits.together = func([]*attempt) int { return 1 }
+			stores["alone"].commits.usual, stores["alone"].commits.most = 12, 12
+			mustCommit(b, stores["alone"], store.Batch{Put: put("live", "1", "project", "1", "key", "1")})
+			var next atomic.Int64
+			used := map[string][]time.Duration{}
+			for done := 0; done < b.N; done += round {
+				for _, name := range []string{"alone", "shared"} {
+					s := stores[name]
+					defer s.Close()
+					before, own := databaseTime(b, cluster), benchtest.ProcessorTime()
+					benchtest.Share(b, clients, round, func() error {
+						n := next.Add(1)
+						batch := store.Batch{Expect: append(append(holds("live", "1"), holds("project", "1")...), holds("key", "1")...)}
+						for i := range 6 {
+							batch.Put = append(batch.Put, store.Pair{Key: fmt.Appendf(nil, "m%012d/%d", n, i), Value: value})
+						}
+						return s.Commit(b.Context(), "acme", batch)
+					})
+					used[name] = append(used[name], databaseTime(b, cluster)-before)
+					used["own "+name] = append(used["own "+name], benchtest.ProcessorTime()-own)
+				}
+			}
+			for name, all := range used {
+				slices.Sort(all)
+				b.ReportMetric(float64(all[len(all)/2].Microseconds())/round, strings.ReplaceAll(name, " ", "-")+"-µs")
+			}
+			c := &stores["shared"].count
+			b.ReportMetric(float64(c.commits.Load())/float64(c.folds.Load()), "commits/transaction")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// databaseTime is the processor time that a database server has used.
+func databaseTime(b *testing.B, c *pgtest.Cluster) time.Duration {
+	b.Helper()
+	processes, ended, err := c.Processes()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return benchtest.ProcessorTimeOf(processes...) + ended
 }
 
 // BenchmarkNewest compares reading the newest 50 of 100,000 pairs of 300 bytes with the same read in plain SQL.

@@ -128,8 +128,8 @@ type commit struct {
 	loose  bool
 	expect []store.Expect
 	put    []store.Pair
-	delete [][]byte // without nil
-	size   int      // bytes of keys and values
+	delete [][]byte
+	size   int // bytes of keys and values
 	locks  []lock
 	whole  bool // it locks its whole tenant
 }
@@ -142,10 +142,7 @@ type lock struct {
 }
 
 func newCommit(tenant string, b store.Batch) *commit {
-	c := &commit{tenant: []byte(tenant), loose: b.IsLoose(), expect: b.Expect, put: b.Put, size: b.Bytes()}
-	for _, key := range b.Delete {
-		c.delete = append(c.delete, orEmpty(key))
-	}
+	c := &commit{tenant: []byte(tenant), loose: b.IsLoose(), expect: b.Expect, put: b.Put, delete: b.Delete, size: b.Bytes()}
 	c.lock()
 	return c
 }

@@ -77,6 +77,9 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 	params["application_name"] = cmp.Or(params["application_name"], "mneme")
 	// A plan that was made while the table was small reads all of it, and is still used when the table has grown.
 	params["enable_seqscan"] = "off"
+	// All statements find rows by whole keys or in key order, so no plan depends on the arguments. Left to itself, the
+	// database plans a statement anew each time that its arrays are short.
+	params["plan_cache_mode"] = "force_generic_plan"
 	if loose {
 		c.MaxConns = max(2, c.MaxConns/4)
 		params["synchronous_commit"] = "off"

@@ -44,10 +44,11 @@ const (
 	// findBroken returns the numbers, from 1, of the preconditions that do not hold.
 	findBroken = `SELECT k.i` + expected + ` ORDER BY k.i`
 
-	// deleteRecords names one tenant, because the database may join the table with one of tenants and keys in a way
-	// that reads all of it.
-	deleteRecords = `DELETE FROM mneme_records WHERE tenant = $1::bytea AND key = ANY($2::bytea[])`
-	putRecords    = `INSERT INTO mneme_records (tenant, key, value)
+	// deleteRecords finds the rows like expected, and not by a join with the keys or a list of them: such plans read
+	// all of a tenant if they were made while it was small. Nothing moves a row that the guard keeps for the fold.
+	deleteRecords = `DELETE FROM mneme_records WHERE ctid = ANY (ARRAY(
+	SELECT r.ctid FROM unnest($1::bytea[], $2::bytea[]) AS k (tenant, key), ` + lookUpRow + ` AS r))`
+	putRecords = `INSERT INTO mneme_records (tenant, key, value)
 	SELECT p.tenant, p.key, p.value FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS p (tenant, key, value)
 	ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value`
 	writeTokens = `INSERT INTO mneme_commits (token, burnt) SELECT t, false FROM unnest($1::bytea[]) AS u (t)`
@@ -218,7 +219,7 @@ func (s *Store) statements(all []*attempt) *pgx.Batch {
 	if s.guard == locked {
 		b.Queue(lockKeys, locksOf(all)...)
 	}
-	var expect, put columns
+	var expect, put, gone columns
 	var tokens [][]byte
 	for _, a := range all {
 		for _, e := range a.expect {
@@ -227,6 +228,9 @@ func (s *Store) statements(all []*attempt) *pgx.Batch {
 		for _, p := range a.put {
 			put.add(a.tenant, orEmpty(p.Key), orEmpty(p.Value))
 		}
+		for _, key := range a.delete {
+			gone.add(a.tenant, orEmpty(key), nil)
+		}
 		if !a.loose {
 			tokens = append(tokens, a.token[:])
 		}
@@ -234,10 +238,8 @@ func (s *Store) statements(all []*attempt) *pgx.Batch {
 	if len(expect.tenants) > 0 {
 		b.Queue(checkExpected, expect.args()...)
 	}
-	for _, a := range all {
-		if len(a.delete) > 0 {
-			b.Queue(deleteRecords, a.tenant, a.delete)
-		}
+	if len(gone.tenants) > 0 {
+		b.Queue(deleteRecords, gone.tenants, gone.keys)
 	}
 	if len(put.tenants) > 0 {
 		put.sort()

@@ -128,9 +128,14 @@ func order(items []store.Item, reverse bool) {
 	}
 }
 
-// lookUp is the SQL that finds the value of k.tenant and k.key, if there is one. LIMIT keeps the database from joining
-// the tables in another way: a plan that was made while the table was small would read much of it after it has grown.
-const lookUp = `LATERAL (SELECT value FROM mneme_records WHERE tenant = k.tenant AND key = k.key LIMIT 1)`
+// lookUp is the SQL that finds the value of k.tenant and k.key, if there is one, and lookUpRow where its row is. LIMIT
+// keeps the database from joining the tables in another way: a plan that was made while the table was small would read
+// much of it after it has grown.
+const (
+	lookUp    = `LATERAL (SELECT value` + rowOf
+	lookUpRow = `LATERAL (SELECT ctid` + rowOf
+	rowOf     = ` FROM mneme_records WHERE tenant = k.tenant AND key = k.key LIMIT 1)`
+)
 
 // statement collects an SQL text and its arguments.
 type statement struct {

@@ -32,7 +32,7 @@ func builtIn() Settings {
 	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
 		Oversized:        "shorten",
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000, EmbeddingTimeoutMS: 300,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
+		DailyMemoryDays: 7, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "depth-compress", Standard: true}, {Policy: "tool-pair-trim", Standard: true}},
@@ -100,6 +100,9 @@ func (svc *Service) CheckDefaults(ctx context.Context) error {
 		}
 	}
 	if err := svc.allowed(svc.defaults.Upstreams); err != nil {
+		return err
+	}
+	if err := svc.checkStatic(&svc.defaults); err != nil {
 		return err
 	}
 	return svc.Pipelines.Check(svc.db.Begin(ctx, records.SystemTenant), svc.defaults, false)

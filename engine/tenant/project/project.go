@@ -28,6 +28,8 @@ type Service struct {
 
 	// Operator is the operator's configuration of upstreams. engine.New sets it.
 	Operator provider.Operator
+	// HasStatic says that the operator configured a static embedding model. engine.New sets it.
+	HasStatic bool
 	// Pipelines checks pipelines. The package that knows policies imports this one, so engine.New sets it.
 	Pipelines Pipelines
 }

@@ -38,6 +38,7 @@ type Settings struct {
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
+	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
 	TokenScale                Scale          `json:"token_scale"`
 	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
@@ -66,6 +67,17 @@ type Pipelines struct {
 
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
+
+// The values of Settings.Decisions. DecisionsErrors keeps the decisions of windows that were cut or shortened, that lost
+// thinking, or in which a step failed.
+const (
+	DecisionsAll    = "all"
+	DecisionsErrors = "errors"
+	DecisionsNone   = "none"
+)
+
+// StaticEmbeddings is the embedding_model that stands for the operator's static model, which runs in process.
+const StaticEmbeddings = "static"
 
 // MaxEmbeddingDimensions is the maximum length of a vector.
 const MaxEmbeddingDimensions = 8192
@@ -232,8 +244,8 @@ func (svc *Service) Settings(ctx context.Context, c ident.Caller, id string) (Se
 
 // PatchSettings changes the settings named in the patch, a JSON object; null restores a default. It returns not_found
 // if there is no such project; invalid_body, unknown_field, wrong_type, out_of_range, invalid_value or too_long if the
-// patch or a setting is invalid; unknown_policy or invalid_config if a step of the pipeline is; and policy_unavailable
-// if a module cannot be loaded now.
+// patch or a setting is invalid; unknown_policy or invalid_config if a step of the pipeline is; static_model_missing if
+// the operator configured no static model; and policy_unavailable if a module cannot be loaded now.
 func (svc *Service) PatchSettings(ctx context.Context, c ident.Caller, id string, patch json.RawMessage,
 ) (Settings, error) {
 	return svc.PatchSettingsIf(ctx, c, id, patch, nil)
@@ -267,6 +279,9 @@ func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id stri
 		}
 		before := p.Set
 		s, err := svc.patched(p, changes)
+		if _, changed := changes["embedding_model"]; err == nil && changed {
+			err = svc.checkStatic(&s)
+		}
 		if err == nil {
 			err = svc.remember(t, c, p, before)
 		}
@@ -284,6 +299,15 @@ func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id stri
 		}
 		return s, t.PutJSON(records.Project.Key(id), p)
 	})
+}
+
+// checkStatic returns static_model_missing if settings name the static model and the operator configured none.
+func (svc *Service) checkStatic(s *Settings) error {
+	if s.EmbeddingModel != StaticEmbeddings || svc.HasStatic {
+		return nil
+	}
+	return fault.InvalidField("embedding_model", "static_model_missing",
+		"the operator has configured no static model (--static-embeddings)")
 }
 
 // merge applies changes to what is set; null unsets.
@@ -366,6 +390,9 @@ func (s *Settings) check() error {
 	if s.SummaryMode != "background" && s.SummaryMode != "wait" {
 		return fault.InvalidField("summary_mode", "invalid_value", "must be background or wait")
 	}
+	if !slices.Contains([]string{DecisionsAll, DecisionsErrors, DecisionsNone}, s.Decisions) {
+		return fault.InvalidField("decisions", "invalid_value", "must be all, errors or none")
+	}
 	if s.Oversized != "shorten" && s.Oversized != "refuse" {
 		return fault.InvalidField("oversized", "invalid_value", "must be shorten or refuse")
 	}
@@ -374,6 +401,10 @@ func (s *Settings) check() error {
 	}
 	if len(s.EmbeddingModel) > 256 {
 		return fault.InvalidField("embedding_model", "too_long", "must be at most 256 bytes")
+	}
+	if s.EmbeddingModel == StaticEmbeddings && s.EmbeddingDimensions != 0 {
+		return fault.InvalidField("embedding_dimensions", "invalid_value",
+			"must be 0 with the embedding_model %q, which has its own number of dimensions", StaticEmbeddings)
 	}
 	if !slices.Contains(Encodings[:], s.Tokenizer) {
 		return fault.InvalidField("tokenizer", "invalid_value", "must be %s or %s", Encodings[0], Encodings[1])

@@ -47,10 +47,17 @@ type Spent struct {
 	Output  int64 `json:"output_tokens"`
 }
 
-// KeepPassed stores a decision about a call that was forwarded unchanged.
+// KeepPassed stores a decision about a call that was forwarded unchanged, or only its row if kept is false.
 func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
-) error {
+	kept bool) error {
 	r.Steps = []Step{}
+	if !kept {
+		b, err := rowAlone(pinc, id, r.row(seen))
+		if err != nil {
+			return err
+		}
+		return svc.db.Commit(ctx, tenant, b)
+	}
 	b, err := r.encode()
 	if err != nil {
 		return err
@@ -68,11 +75,7 @@ func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.In
 func (r *Record) Passed() bool { return r.Window == "" }
 
 // Finish records how the call of a decision ended. It does nothing if the decision has been purged.
-func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, name string, end OfCall) error {
-	id, ok := parseID(name)
-	if !ok {
-		return nil
-	}
+func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, end OfCall) error {
 	key := id.rowKey(pinc)
 	it, err := svc.db.ReadItem(ctx, tenant, key)
 	if err != nil || it.Value == nil {

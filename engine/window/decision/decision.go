@@ -249,6 +249,47 @@ func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnat
 	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}}, Put: put})
 }
 
+// KeepRest stores what later windows need of one whose decision is not kept: its trace and, for a model call, its row.
+func (svc *Service) KeepRest(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r *Record, seen Seen,
+	traced Traced) error {
+	var b store.Batch
+	if seen.Proxied {
+		var err error
+		if b, err = rowAlone(pinc, id, r.row(seen)); err != nil {
+			return err
+		}
+	}
+	if traced.Trace != nil {
+		b.Put = append(b.Put, traced.pair(pinc, id.day))
+	}
+	if len(b.Put) == 0 {
+		return nil
+	}
+	return svc.db.Commit(ctx, tenant, b)
+}
+
+// rowAlone is the batch that stores a row without its decision. A mark takes the place of the decision, so that the row
+// is found and purged like others.
+func rowAlone(pinc ident.Incarnation, id ID, row *Row) (store.Batch, error) {
+	b, err := row.encode()
+	key := id.key(pinc)
+	return store.Batch{Expect: []store.Expect{{Key: key}},
+		Put: []store.Pair{{Key: key, Value: []byte(unkept)}, {Key: id.rowKey(pinc), Value: b}}}, err
+}
+
+// Kept reports whether a project that keeps the decisions of a setting, see project.Settings, keeps this one. left says
+// that the window left out thinking.
+func (r *Record) Kept(setting string, left bool) bool {
+	switch setting {
+	case project.DecisionsNone:
+		return false
+	case project.DecisionsErrors:
+		return left || r.Cut || r.Shortened ||
+			slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Outcome != plan.StatusOK })
+	}
+	return true
+}
+
 // Decision is a stored decision of a project, with the settings and the pinned pipeline that it shares with others.
 type Decision struct {
 	ID      string
@@ -260,8 +301,12 @@ type Decision struct {
 // purged replaces the value of a decision whose session was deleted, until the decision's retention ends.
 const purged = "purged"
 
+// unkept is the value of a decision of which the project keeps only the row.
+const unkept = "unkept"
+
 // Read returns a decision of a project. Errors are not_found, session_purged if its session was deleted,
-// pipeline_purged if its settings are no longer stored, and no_window if it has no window.
+// pipeline_purged if its settings are no longer stored, no_window if it has no window, and decision_not_kept if the
+// project keeps only its row.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
 	d, err := svc.find(ctx, c, projectID, name)
 	if err != nil {
@@ -292,6 +337,10 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name st
 		return nil, notFound
 	case string(it.Value) == purged:
 		return nil, fault.Errorf(fault.Gone, "session_purged", "the session that this decision was made for is deleted")
+	}
+	if string(it.Value) == unkept {
+		return nil, fault.Errorf(fault.Gone, "decision_not_kept",
+			"the project's setting decisions kept only the row of this call")
 	}
 	d := &Decision{ID: name, Project: p}
 	if err := json.Unmarshal(it.Value, &d.Record); err != nil {

@@ -40,6 +40,10 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 	case string(it.Value) == purged:
 		c.purged[string(id.rowKey(pinc))] = true
 		return
+	case string(it.Value) == unkept:
+		row := id.rowKey(pinc)
+		s.Expect(row, s.At(records.DecisionRow, row).InProject(pinc), "the model call has no row for lists")
+		return
 	case it.Damaged:
 		return
 	}

@@ -37,6 +37,7 @@ const groups: [string, Field[]][] = [
   ]],
   ['Retention', [
     { name: 'conversation_retention_days', label: 'Conversations, in days', says: 'Empty: they are kept for good.', kind: 'optional' },
+    { name: 'decisions', label: 'Decisions', says: 'all: each window can be explained and made again. errors: only windows that were cut or shortened, that lost thinking, or in which a step failed. none: no window; this takes about a sixth less processor time for each. Windows without a decision also lose thinking that is bound to them.', kind: ['all', 'errors', 'none'] },
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },
     { name: 'daily_memory_days', label: 'Daily memories, in days', says: 'Unless they say themselves when they expire.', kind: 'number' },
   ]],

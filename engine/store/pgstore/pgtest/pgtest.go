@@ -157,6 +157,38 @@ func (c *Cluster) Up() error {
 	}
 }
 
+// Processes returns the server's processes, and the processor time of those that have ended (Linux).
+func (c *Cluster) Processes() (pids []int, ended time.Duration, err error) {
+	file, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	if err != nil {
+		return nil, 0, err
+	}
+	postmaster, _, _ := strings.Cut(string(file), "\n")
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		name := filepath.Base(filepath.Dir(path))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after) // from the third on, see proc(5)
+		if name == postmaster {
+			for _, field := range fields[13:15] { // cutime and cstime, in hundredths of a second
+				n, _ := strconv.Atoi(field)
+				ended += time.Duration(n) * time.Second / 100
+			}
+		}
+		if pid, _ := strconv.Atoi(name); name == postmaster || fields[1] == postmaster {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, ended, nil
+}
+
 // Crash ends the server at once, like `pg_ctl -m immediate`: data that it had not written is lost.
 func (c *Cluster) Crash() error { return c.down("QUIT") }
 
