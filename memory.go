@@ -2,27 +2,60 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io/fs"
 	"log/slog"
 	"math"
 	"path"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// garbage is the amount of garbage that triggers a collection, in percent of the live heap. Most of the live heap is
-// the store's memtables, which the collector does not need to scan, so frequent collections cost little.
-const garbage = 25
+// The amount of garbage that triggers a collection: smallGarbage bytes, but at least minGarbage and at most maxGarbage
+// percent of the live heap. A large live heap is mostly the store's memtables, which the collector does not scan, so
+// frequent collections cost little. With a small one, they take a sixth of the processor time of a window.
+const (
+	smallGarbage           = 64 << 20
+	minGarbage, maxGarbage = 25, 100
+	garbageInterval        = time.Second // between two looks at the live heap
+)
+
+// garbageOf returns the amount of garbage that triggers a collection, in percent of so many bytes of live heap.
+func garbageOf(live uint64) int {
+	return int(max(minGarbage, min(maxGarbage, 100*smallGarbage/max(1, live))))
+}
+
+// limitGarbage adapts the collector to the live heap until ctx ends. GOGC, which Go reads itself, takes precedence.
+func limitGarbage(ctx context.Context, env lookup) {
+	said, _ := env("GOGC")
+	if said != "" {
+		return
+	}
+	ticker := time.NewTicker(garbageInterval)
+	defer ticker.Stop()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	for set := 0; ; {
+		metrics.Read(live)
+		if percent := garbageOf(live[0].Value.Uint64()); percent != set {
+			debug.SetGCPercent(percent)
+			set = percent
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
 
 // limitMemory sets Go's soft memory limit to nine tenths of the memory that the process may use, so that the garbage
 // collector works harder before the system ends the process. The rest is for what Go does not count: memory maps of
-// the database, machine code, and the child process that compiles policies. GOMEMLIMIT and GOGC, which Go reads
-// itself, take precedence.
+// the database, machine code, and the child process that compiles policies. GOMEMLIMIT, which Go reads itself, takes
+// precedence.
 func limitMemory(env lookup, system fs.FS, log *slog.Logger) {
-	if said, _ := env("GOGC"); said == "" {
-		debug.SetGCPercent(garbage)
-	}
 	if said, _ := env("GOMEMLIMIT"); said != "" {
 		log.Info("memory limit", "bytes", debug.SetMemoryLimit(-1), "from", "GOMEMLIMIT")
 		return

@@ -44,6 +44,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	}
 	log := c.Log.logger(stderr)
 	limitMemory(env, os.DirFS("/"), log)
+	go limitGarbage(ctx, env)
 	go giveBack(ctx)
 	// Listen first, to detect an address in use at once; opening a database can take long.
 	ln, err := net.Listen("tcp", c.Listen)

@@ -106,7 +106,7 @@ describe('policies', () => {
       await visit(page, server, '/policies/latest-only/v/2?view=run');
       await page.getByRole('button', { name: 'Run', exact: true }).last().click();
       await page.getByText('lawful window').waitFor();
-      const fates = page.getByRole('region', { name: 'What became of each message' });
+      const fates = page.getByRole('region', { name: 'What happened to each message' });
       expect(await fates.locator('tbody tr').count()).toBe(3);
       await fates.getByText('dropped').waitFor();
       await picture(page, 'policy-ran');
@@ -198,7 +198,7 @@ describe('settings', () => {
       await page.getByText('3 changed').waitFor();
       await page.getByRole('button', { name: 'Save' }).click();
       await page.getByText('Saved.').waitFor();
-      const newest = page.getByRole('region', { name: 'Changes of the settings' }).locator('li').first();
+      const newest = page.getByRole('region', { name: 'Settings history' }).locator('li').first();
       await newest.getByText('history_max_messages').waitFor();
       expect(await newest.locator('.changes').textContent()).toContain('→ 40');
       // What the server refuses is told with the setting that it names, and stays to be mended.
@@ -285,7 +285,7 @@ describe('administration', () => {
       await page.keyboard.press('Enter');
       await page.getByText('2 conversations would be deleted.').waitFor();
       expect(await kept()).toBe(2);
-      await page.getByRole('button', { name: 'Delete them for good' }).click();
+      await page.getByRole('button', { name: 'Delete them permanently' }).click();
       await page.keyboard.type('Old');
       expect(await page.getByRole('button', { name: 'Delete them', exact: true }).isDisabled()).toBe(true);
       await page.keyboard.press('Control+a');
@@ -293,7 +293,7 @@ describe('administration', () => {
       await picture(page, 'purge');
       await page.keyboard.press('Enter');
       await page.getByText('2 conversations deleted.').waitFor();
-      await page.getByRole('button', { name: 'Delete now what is over its time' }).click();
+      await page.getByRole('button', { name: 'Delete expired data now' }).click();
       await page.getByText(/removed/).waitFor();
     });
     expect(await kept()).toBe(0);
@@ -312,7 +312,7 @@ describe('usage', () => {
         const figure = (title: string) => page.locator('.figures div', { hasText: title }).first().locator('dd').innerText();
         expect(await figure('Turns')).toBe(new Intl.NumberFormat('en').format(total.turns));
         expect(await figure('Windows')).toBe(new Intl.NumberFormat('en').format(total.windows));
-        expect(await figure('Begun as before')).toContain(`${Math.round((100 * total.prefix_tokens) / total.tokens_in)}%`);
+        expect(await figure('Cached prefix')).toContain(`${Math.round((100 * total.prefix_tokens) / total.tokens_in)}%`);
         const rows = await page.locator('tbody tr td:nth-child(4)').allInnerTexts();
         expect(rows.map((n) => Number(n.replaceAll(',', ''))).reduce((a, b) => a + b, 0)).toBe(total.windows);
       }

@@ -59,7 +59,11 @@ func (c *crashes) write(random *rand.Rand, power bool, crash func()) {
 	for n := 0; lines.Scan(); n++ {
 		var writer, batch int
 		if _, err := fmt.Sscanf(lines.Text(), "%d %d", &writer, &batch); err != nil || batch != acknowledged[writer] {
-			c.t.Errorf("the child says %q", lines.Text())
+			said := lines.Text()
+			for lines.Scan() {
+				said += "\n" + lines.Text()
+			}
+			c.t.Errorf("in round %d, the child says %s", round, said)
 			break
 		}
 		acknowledged[writer]++

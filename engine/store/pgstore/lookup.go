@@ -62,6 +62,10 @@ func joinable(waiting []*lookup) int {
 	return len(waiting)
 }
 
+// findKeys returns the numbers, from 1, and the values of the keys that exist.
+const findKeys = `SELECT k.i, r.value FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, key, i), ` +
+	lookUp + ` AS r`
+
 // lookUp answers reads with one statement.
 func (s *Store) lookUp(all []*lookup) {
 	err := s.lookUpOnce(all)
@@ -72,8 +76,6 @@ func (s *Store) lookUp(all []*lookup) {
 }
 
 func (s *Store) lookUpOnce(all []*lookup) error {
-	const find = `SELECT k.i, r.value FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS k (tenant, key, i), ` +
-		lookUp + ` AS r`
 	var tenants, keys [][]byte
 	var values []*[]byte // where to put what is found
 	for _, l := range all {
@@ -91,7 +93,7 @@ func (s *Store) lookUpOnce(all []*lookup) error {
 	defer conn.Release()
 	var n int
 	var value []byte
-	err = s.guard.query(ctx, conn, find, []any{tenants, keys}, []any{&n, &value}, func() error {
+	err = s.guard.query(ctx, conn, findKeys, []any{tenants, keys}, []any{&n, &value}, func() error {
 		*values[n-1] = value
 		return nil
 	})

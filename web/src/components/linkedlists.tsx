@@ -79,7 +79,7 @@ export function LinkedLists({ window: w, rows, listed, selected, onSelect, detai
               );
             })}
           </div>
-          {listed.length === 0 && <p class="nothing">No message has this fate.</p>}
+          {listed.length === 0 && <p class="nothing">No messages with this outcome.</p>}
         </div>
       </section>
       <Ribbon rows={rows} listed={listed} from={from.list} into={into.list} left={left} right={right} hovered={hovered} selected={selected} />

@@ -98,7 +98,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="nothing">Nothing has that name.</p>}
+      {found.length === 0 && <p class="nothing">No matches.</p>}
     </Dialog>
   );
 }

@@ -28,7 +28,7 @@ export function Pipeline({ window: w, step, onStep }: { window: XWindow; step?: 
         );
       })}
       <li>
-        <button type="button" aria-pressed={step === -1} onClick={() => onStep?.(-1)} title="What Mneme decides itself: that the newest question stays, that the window is valid, what is too old to be looked at.">
+        <button type="button" aria-pressed={step === -1} onClick={() => onStep?.(-1)} title="Decided by Mneme itself: the newest question stays, the window is valid, and older messages are not considered.">
           <span class="name">the law</span>
           <span class="cost"><b>{own ? many(own, 'message') : 'no change'}</b><span>Mneme itself</span></span>
         </button>

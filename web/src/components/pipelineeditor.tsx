@@ -107,7 +107,7 @@ function Config({ step, policies, onChange }: { step: Step; policies: Schemas['P
   };
   if (!schema) return <p class="muted">…</p>;
   const names = Object.keys(schema);
-  if (names.length === 0) return <p class="muted">This policy has nothing to set.</p>;
+  if (names.length === 0) return <p class="muted">This policy has no settings.</p>;
   return (
     <div class="config">
       {names.map((name) => {

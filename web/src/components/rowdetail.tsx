@@ -67,7 +67,7 @@ export function WhyNot({ project, session, source, id }: { project: string; sess
         : take(api.POST('/api/v1/projects/{project}/decisions/{decision}/why-not', { params: { path: { project, decision: source.decision } }, body: { message_id: id }, signal })),
     [project, id, source === 'live' ? '' : source.decision],
   );
-  if (source === 'live') return <p class="muted">Only a stored decision can be asked. The key [ opens the newest one.</p>;
+  if (source === 'live') return <p class="muted">This works only for stored decisions. The key [ opens the newest one.</p>;
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   const w = found.data;
   const lab = to.lab(project, session, source.decision);
@@ -91,7 +91,7 @@ export function WhyNot({ project, session, source, id }: { project: string; sess
       )}
       {w && !w.stays && ways.length === 0 && !w.only_tokens && (
         <p>
-          <b>No budget keeps it.</b> A rule of the pipeline decided, not the room. <a href={lab}>Change the pipeline in the lab</a>
+          <b>No budget keeps it.</b> A rule of the pipeline decided, not the budget. <a href={lab}>Change the pipeline in the lab</a>
         </p>
       )}
       {w && <p class="muted">{many(w.windows, 'window')} made to find out; none was stored.</p>}

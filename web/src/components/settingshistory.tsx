@@ -42,10 +42,10 @@ export function SettingsHistory({ project, stored }: { project: string; stored: 
     }
   };
   return (
-    <section class="screen-part" aria-label="Changes of the settings">
+    <section class="screen-part" aria-label="Settings history">
       <h2>Changes</h2>
       {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
-      {first.data && rows.length === 0 && <p class="muted">Nobody has changed them yet.</p>}
+      {first.data && rows.length === 0 && <p class="muted">No changes yet.</p>}
       {rows.length > 0 && (
         <ol class="timeline">
           {rows.map((r) => (

@@ -7,13 +7,13 @@ export type Action = Row['action'];
 export const fates: Record<Action, { word: string; tone: Tone; says: string }> = {
   keep: { word: 'kept', tone: 'keep', says: 'The message is in the window as it was stored.' },
   drop: { word: 'dropped', tone: 'drop', says: 'The message is not in the window.' },
-  compress: { word: 'compressed', tone: 'short', says: 'The turn is there as an earlier question alone.' },
+  compress: { word: 'compressed', tone: 'short', says: 'Only the question of the turn is in the window, as an earlier question.' },
   truncate: { word: 'truncated', tone: 'short', says: 'The message was cut to its head and tail.' },
-  stub: { word: 'stubbed', tone: 'short', says: 'The message is there, and its content is replaced by a note.' },
-  replace: { word: 'replaced', tone: 'short', says: 'A policy wrote another text in its place.' },
-  summarise: { word: 'summarised', tone: 'summary', says: 'The running summary tells of it.' },
-  inject: { word: 'injected', tone: 'inject', says: 'The window has it although the session has not: a memory, a summary or a note.' },
-  strip: { word: 'stripped', tone: 'strip', says: 'Some parts of the message were taken out, such as thinking or images.' },
+  stub: { word: 'stubbed', tone: 'short', says: 'The message is in the window, but a note replaces its content.' },
+  replace: { word: 'replaced', tone: 'short', says: 'A policy replaced the text.' },
+  summarise: { word: 'summarised', tone: 'summary', says: 'The running summary covers it.' },
+  inject: { word: 'injected', tone: 'inject', says: 'Added to the window; not in the session: a memory, a summary or a note.' },
+  strip: { word: 'stripped', tone: 'strip', says: 'Some parts of the message were removed, such as thinking or images.' },
 };
 
 export type Tone = 'keep' | 'drop' | 'short' | 'summary' | 'inject' | 'strip';

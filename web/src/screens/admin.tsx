@@ -58,7 +58,7 @@ function Keys() {
       {list.data && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Keys">
           <table class="list">
-            <thead><tr><th scope="col">Key</th><th scope="col">Role</th><th scope="col">Reaches</th><th scope="col">Agent</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">Do</th></tr></thead>
+            <thead><tr><th scope="col">Key</th><th scope="col">Role</th><th scope="col">Projects</th><th scope="col">Agent</th><th scope="col">Last used</th><th scope="col">Expires</th><th scope="col">Actions</th></tr></thead>
             <tbody>
               {list.data.map((k) => (
                 <tr key={k.id}>
@@ -113,7 +113,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (made: Schem
         <label>Its name<input autoFocus required value={name} onInput={(e) => setName(e.currentTarget.value)} autocomplete="off" /></label>
         <label>Its role
           <select value={role} onChange={(e) => setRole(e.currentTarget.value as typeof role)}>
-            <option value="reader">reader: looks</option><option value="agent">agent: looks and stores</option><option value="tenant_admin">tenant admin: all of the tenant</option>
+            <option value="reader">reader: looks</option><option value="agent">agent: reads and stores</option><option value="tenant_admin">tenant admin: everything in the tenant</option>
           </select>
         </label>
         <label>What it reaches
@@ -122,7 +122,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (made: Schem
             {projects?.map((p) => <option key={p.id} value={p.id}>{p.name || p.id}</option>)}
           </select>
         </label>
-        <label>For how many days; empty: for good<input type="number" min={1} value={days} onInput={(e) => setDays(e.currentTarget.value)} /></label>
+        <label>Valid for days (empty: no expiry)<input type="number" min={1} value={days} onInput={(e) => setDays(e.currentTarget.value)} /></label>
         {error && <Trouble error={error} />}
         <div class="actions"><button type="button" onClick={onClose}>Cancel</button><button type="submit" class="primary">Make it</button></div>
       </form>
@@ -141,7 +141,7 @@ function Summaries() {
       {u && (
         <article class="card">
           <h2>Summaries</h2>
-          <p class="muted">Calls of the model that makes them, over the last 400 days. What projects did stands on their pages of usage.</p>
+          <p class="muted">Calls of the model that makes them, over the last 400 days. The usage page of each project has the project's own figures.</p>
           <dl class="figures">
             <div><dt>Calls</dt><dd>{count(u.summaries.calls)}</dd></div>
             <div class={u.summaries.failures ? 'bad' : ''}><dt>Failed</dt><dd>{count(u.summaries.failures)}</dd></div>
@@ -183,8 +183,8 @@ function Limits() {
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label="Limits">
       <table class="list">
-        <caption class="muted">The operator sets them when the server starts. What is over one is refused, and nothing is lost.</caption>
-        <thead><tr><th scope="col">What</th><th scope="col">How much the tenant may</th></tr></thead>
+        <caption class="muted">The operator sets them when the server starts. Requests beyond a limit are refused; stored data is not affected.</caption>
+        <thead><tr><th scope="col">What</th><th scope="col">Limit</th></tr></thead>
         <tbody>{rows.map(([name, value]) => <tr key={name}><td>{name}</td><td>{value}</td></tr>)}</tbody>
       </table>
     </div>
@@ -218,7 +218,7 @@ function Retention() {
         <h2>What is kept in <Hostile text={project} /></h2>
         {stats.data && <p>{many(stats.data.total, 'conversation')}{stats.data.oldest_at && <>, the oldest begun {moment(stats.data.oldest_at)}</>}.</p>}
         {s && <p class="muted">Conversations {s.conversation_retention_days === null ? 'for good' : `for ${many(s.conversation_retention_days, 'day')}`}, decisions for {many(s.decision_retention_days, 'day')}, daily memories for {many(s.daily_memory_days, 'day')}. <a href={to.settings(project)}>Change it</a></p>}
-        <p class="actions"><button type="button" onClick={() => void attempt(async () => setRan(await take(api.POST('/api/v1/admin/retention'))))}>Delete now what is over its time</button></p>
+        <p class="actions"><button type="button" onClick={() => void attempt(async () => setRan(await take(api.POST('/api/v1/admin/retention'))))}>Delete expired data now</button></p>
         {ran && <p role="status">{Object.entries(ran.removed).map(([kind, n]) => `${count(n)} ${kind.replaceAll('_', ' ')}`).join(', ') || 'Nothing was'} removed{ran.finished ? '.' : '; the rest goes in the background.'}</p>}
       </article>
       <article class="card">
@@ -227,7 +227,7 @@ function Retention() {
           <label class="inline">without a turn for <input type="number" min={0} max={36500} required value={days} onInput={(e) => { setDays(e.currentTarget.value); setWould(undefined); }} /> days</label>
           <button type="submit">Count them</button>
         </form>
-        {would && <p role="status">{would.dry_run ? `${many(would.deleted_conversations, 'conversation')} would be deleted.` : `${many(would.deleted_conversations, 'conversation')} deleted.`} {would.dry_run && would.deleted_conversations > 0 && <button type="button" class="danger-quiet" onClick={() => setPurging(true)}>Delete them for good</button>}</p>}
+        {would && <p role="status">{would.dry_run ? `${many(would.deleted_conversations, 'conversation')} would be deleted.` : `${many(would.deleted_conversations, 'conversation')} deleted.`} {would.dry_run && would.deleted_conversations > 0 && <button type="button" class="danger-quiet" onClick={() => setPurging(true)}>Delete them permanently</button>}</p>}
       </article>
       {purging && (
         <ConfirmTyped title="Purge conversations" name={project} action="Delete them" onClose={() => setPurging(false)} onConfirm={async () => { setWould(await purge(false)); stats.reload(); }}>
@@ -245,7 +245,7 @@ function Audit() {
     <section class="screen-part">
       {list.error && <Trouble error={list.error} retry={list.reload} />}
       {!list.loaded && list.loading && <Waiting />}
-      {list.loaded && list.rows.length === 0 && <p class="nothing">Nothing was changed yet.</p>}
+      {list.loaded && list.rows.length === 0 && <p class="nothing">No changes yet.</p>}
       {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Changes">
           <table class="list">

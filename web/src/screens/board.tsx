@@ -78,11 +78,11 @@ export default function BoardScreen({ b }: { b: string }) {
                 </li>
               ))}
             </ol>
-            {entries.length === 0 && <p class="nothing">No entry answers that.</p>}
+            {entries.length === 0 && <p class="nothing">No matching entries.</p>}
           </section>
           <aside>
             <h2>Agents</h2>
-            {d.agents.length === 0 && <p class="muted">None has joined.</p>}
+            {d.agents.length === 0 && <p class="muted">No agents yet.</p>}
             <ul>
               {d.agents.map((a) => <li key={a.id}><b><Hostile text={a.display_name || a.id} /></b> <code>@<Hostile text={a.id} /></code> {a.lead && <Chip tone="summary">lead</Chip>} {a.paused && <Chip tone="short">paused</Chip>}</li>)}
             </ul>
@@ -116,7 +116,7 @@ function Post({ board }: { board: string }) {
   };
   return (
     <form class="filters" onSubmit={post}>
-      <input type="search" aria-label="A chat message" placeholder="Say something; @agent reaches one" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      <input type="search" aria-label="A chat message" placeholder="Write a message; @agent mentions one" value={text} onInput={(e) => setText(e.currentTarget.value)} />
       <button type="submit">Post</button>
       {error && <Trouble error={error} />}
     </form>

@@ -10,10 +10,10 @@ export default function Boards() {
   const list = useLoad((signal) => pages<Schemas['Board']>(1000, (cursor) => take(api.GET('/api/v1/boards', { params: { query: { limit: 200, cursor } }, signal }))), []);
   return (
     <div class="screen">
-      <Head title="Boards" note="Agents that work together post on a board, keep values there and mention one another." />
+      <Head title="Boards" note="Agents that work together post entries and values on a board, and mention each other." />
       {list.error && <Trouble error={list.error} retry={list.reload} />}
       {!list.data && list.loading && <Waiting />}
-      {list.data?.length === 0 && <Empty title="There is no board"><p>The first post makes one: <code>POST /api/v1/boards/NAME/memory</code>.</p></Empty>}
+      {list.data?.length === 0 && <Empty title="No boards yet"><p>The first post creates one: <code>POST /api/v1/boards/NAME/memory</code>.</p></Empty>}
       {list.data && list.data.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Boards">
           <table class="list">

@@ -26,7 +26,7 @@ export default function Decisions({ p }: { p: string }) {
   const list = usePages(page, [p, query.session, query.policy, query.outcome, query.cut]);
   return (
     <div class="screen">
-      <Head trail={[['Projects', to.projects()]]} title={<>Decisions of <Hostile text={p} /></>} note="Each answered window is kept, so that it can be explained and computed again." />
+      <Head trail={[['Projects', to.projects()]]} title={<>Decisions of <Hostile text={p} /></>} note="Each window is stored as a decision, so that it can be explained and recomputed." />
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <input type="search" aria-label="Session" placeholder="Session" value={query.session ?? ''} onInput={(e) => set({ session: e.currentTarget.value })} />
         <input type="search" aria-label="Policy" placeholder="Policy, or policy@version" value={query.policy ?? ''} onInput={(e) => set({ policy: e.currentTarget.value })} />

@@ -90,7 +90,7 @@ export default function Lab({ p, s }: { p: string; s: string }) {
   const cost = Number(price.value) > 0 ? (more * Number(price.value)) / 1e6 : undefined;
   return (
     <div class="screen lab">
-      <Head trail={[[p, to.sessions(p)], [s, to.session(p, s)], [d === 'live' ? 'now' : `${d.slice(0, 12)}…`, to.xray(p, s, d)]]} title="What if?" note="Move a bound or change a rule, and see the window that the same session would give. Nothing is stored.">
+      <Head trail={[[p, to.sessions(p)], [s, to.session(p, s)], [d === 'live' ? 'now' : `${d.slice(0, 12)}…`, to.xray(p, s, d)]]} title="What if?" note="Change the budget or a policy, and see the window that the same session would get. Nothing is stored.">
         <button type="button" onClick={reset} disabled={Object.keys(changes).length === 0}>Reset</button>
         {d !== 'live' && <button type="button" onClick={() => setDialog('test')}>Test from this</button>}
         {mayAdminister.value && <button type="button" class="primary" disabled={Object.keys(changes).length === 0} onClick={() => setDialog('save')}>Save as settings…</button>}
@@ -127,7 +127,7 @@ export default function Lab({ p, s }: { p: string; s: string }) {
                   <span><b>{signed(more)}</b> tokens</span>
                   <span><b>{signed(wb.usage.messages - wa.usage.messages)}</b> messages</span>
                   {cost !== undefined && <span><b>{cost >= 0 ? '+' : '−'}{Math.abs(cost).toFixed(4)}</b> a call</span>}
-                  <span title="What a provider that has read A need not read again for B.">
+                  <span title="The part of B that a provider can read from its cache after A.">
                     begins with <b>{count(shared)}</b> of A's {many(wa.messages.length, 'message')}{shared < wa.messages.length && shared < wb.messages.length ? ', then differs: the cached prefix ends there' : ''}
                   </span>
                 </p>

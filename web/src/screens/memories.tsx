@@ -51,7 +51,7 @@ export default function Memories({ p }: { p: string }) {
       <Namespaces project={p} under={namespace} choose={(ns) => set({ ns: ns && JSON.stringify(ns) })} />
       {list.error && <Trouble error={list.error} retry={list.reload} />}
       {!list.loaded && list.loading && <Waiting rows={8} />}
-      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No memory answers that.</p> : <Empty title="No memory yet"><p>Agents store memories with the tool memory_store, or with POST …/memories.</p></Empty>)}
+      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No matching memories.</p> : <Empty title="No memories yet"><p>Agents store memories with the tool memory_store, or with POST …/memories.</p></Empty>)}
       {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Memories">
           <table class="list">

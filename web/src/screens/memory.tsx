@@ -78,12 +78,12 @@ export default function MemoryScreen({ p, memory: key }: { p: string; memory: st
       {dialog === 'edit' && now && <StoreMemory project={p} memory={now} onClose={() => setDialog(undefined)} onStored={loaded.reload} />}
       {dialog === 'forget' && now && now.category === 'core' && (
         <ConfirmTyped title="Forget a core memory" name={key} action="Forget it" onClose={() => setDialog(undefined)} onConfirm={forget}>
-          <p>Its content and all former versions are lost for good, and windows no longer show it.</p>
+          <p>Its content and all earlier versions are deleted permanently, and windows no longer include it.</p>
         </ConfirmTyped>
       )}
       {dialog === 'forget' && now && now.category !== 'core' && (
         <Dialog title="Forget the memory" onClose={() => setDialog(undefined)}>
-          <p>Its content and all former versions are lost for good, and windows no longer show it.</p>
+          <p>Its content and all earlier versions are deleted permanently, and windows no longer include it.</p>
           <div class="actions">
             <button type="button" onClick={() => setDialog(undefined)}>Cancel</button>
             <button type="button" class="danger" onClick={() => void forget().then(() => setDialog(undefined))}>Forget it</button>

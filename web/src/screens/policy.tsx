@@ -49,7 +49,7 @@ export default function PolicyScreen({ policy: name, version }: { policy: string
       {policy && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Versions">
           <table class="list">
-            <thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col" class="number">Size</th><th scope="col">Uploaded</th><th scope="col">Digest</th>{own && <th scope="col">Do</th>}</tr></thead>
+            <thead><tr><th scope="col">Version</th><th scope="col">State</th><th scope="col" class="number">Size</th><th scope="col">Uploaded</th><th scope="col">Digest</th>{own && <th scope="col">Actions</th>}</tr></thead>
             <tbody>
               {[...policy.versions].reverse().map((v) => (
                 <tr key={v.version} class={v.version === shown ? 'current' : ''}>
@@ -99,12 +99,12 @@ export default function PolicyScreen({ policy: name, version }: { policy: string
             loaded.reload();
           }}
         >
-          <p>It is lost for good, and decisions that it took part in can no longer be computed again.</p>
+          <p>It is deleted permanently, and decisions that used it can no longer be recomputed.</p>
         </ConfirmTyped>
       )}
       {dialog === 'delete' && (
         <ConfirmTyped title="Delete the policy" name={name} action="Delete it" onClose={() => setDialog(undefined)} onConfirm={async () => { await take(api.DELETE('/api/v1/policies/{policy}', { params: { path: { policy: name } } })); route(to.policies()); }}>
-          <p>All its versions are lost, and decisions that it took part in can no longer be computed again.</p>
+          <p>All its versions are deleted, and decisions that used it can no longer be recomputed.</p>
         </ConfirmTyped>
       )}
     </div>
@@ -189,7 +189,7 @@ function Run({ name, version, tests }: { name: string; version: number; tests: R
           <p role="status">
             <Chip tone={ran.outcome === 'ok' ? 'keep' : 'drop'}>{ran.outcome.replaceAll('_', ' ')}</Chip> {ran.violation ? <Chip tone="drop">breaks the law: {ran.violation.rule}</Chip> : <Chip tone="keep">lawful window</Chip>} {count(ran.fuel)} fuel, {count(ran.usage.tokens)} tokens
           </p>
-          <div class="table-box" tabIndex={0} role="region" aria-label="What became of each message">
+          <div class="table-box" tabIndex={0} role="region" aria-label="What happened to each message">
             <table class="list">
               <thead><tr><th scope="col">Message</th><th scope="col">Fate</th><th scope="col">By</th><th scope="col">Why</th><th scope="col" class="number">Tokens</th></tr></thead>
               <tbody>{ran.report.map((r, i) => <tr key={i}><td><code><Hostile text={r.message_id ?? "–"} /></code></td><td><FateChip action={r.action as Action} /></td><td><Hostile text={r.policy} /></td><td><Hostile text={r.reason || r.reason_code} /></td><td class="number">{count(r.tokens_before)} → {count(r.tokens_after)}</td></tr>)}</tbody>
@@ -238,7 +238,7 @@ function Replay({ name, version, live }: { name: string; version: number; live: 
         <>
           <dl class="figures">
             <div><dt>Sessions</dt><dd>{count(found.sessions.length)}</dd></div>
-            <div><dt>Messages that fare otherwise</dt><dd>{count(found.totals.changed_messages)}</dd></div>
+            <div><dt>Messages that are treated differently</dt><dd>{count(found.totals.changed_messages)}</dd></div>
             <div><dt>Tokens</dt><dd>{delta(found.totals.tokens)}</dd></div>
             <div><dt>Fuel</dt><dd>{delta(found.totals.fuel)}</dd></div>
             <div class={found.totals.failures.after ? 'bad' : ''}><dt>Failures</dt><dd>{delta(found.totals.failures)}</dd></div>

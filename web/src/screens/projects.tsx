@@ -85,14 +85,14 @@ function Card({ project }: { project: Schemas['Project'] }) {
 export function FirstSteps({ project }: { project: string }) {
   return (
     <div class="first">
-      <p>Nothing is stored here yet. Post a first turn, and ask what the model should see:</p>
+      <p>Nothing is stored here yet. Store a first turn and request a window:</p>
       <pre class="code" tabIndex={0}>{`curl -s ${location.origin}/api/v1/projects/${project}/turns \\
   -H "Authorization: Bearer $MNEME_KEY" -H 'Content-Type: application/json' \\
   -d '{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi!"}]}'
 
 curl -s ${location.origin}/api/v1/projects/${project}/context \\
   -H "Authorization: Bearer $MNEME_KEY" -H 'Content-Type: application/json' -d '{}'`}</pre>
-      <p>Or fill a project with sessions to look at: <code>mneme demo</code>.</p>
+      <p>Or fill a project with sample sessions: <code>mneme demo</code>.</p>
     </div>
   );
 }

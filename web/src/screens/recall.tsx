@@ -32,7 +32,7 @@ export default function Recall({ p }: { p: string }) {
   const most = Math.max(1e-9, ...hits.map((h) => h.score));
   return (
     <div class="screen">
-      <Head trail={[[p, to.sessions(p)], ['Memories', to.memories(p)]]} title="Recall" note={<>What a question finds in <Hostile text={p} />, and what its score is made of.</>} />
+      <Head trail={[[p, to.sessions(p)], ['Memories', to.memories(p)]]} title="Recall" note={<>Results in <Hostile text={p} />, with the parts of their scores.</>} />
       {!mayWrite.value && <p class="banner">Recall needs a key with the role agent.</p>}
       <form
         class="filters"
@@ -54,7 +54,7 @@ export default function Recall({ p }: { p: string }) {
       </form>
       {found.error && <Trouble error={found.error} retry={found.reload} />}
       {query.q && !found.data && found.loading && <Waiting />}
-      {!query.q && <Empty title="Ask something"><p>Words, a name, a date. <code>*</code> gives what changed last.</p></Empty>}
+      {!query.q && <Empty title="Ask something"><p>Words, a name, a date. <code>*</code> lists the latest.</p></Empty>}
       {query.q && found.data && (
         <>
           <p class="muted" aria-live="polite">

@@ -77,7 +77,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
         note={
           info && (
             <>
-              {live === 'live' && <Chip tone="keep" title="New turns and windows appear by themselves.">live</Chip>} {live === 'waiting' && <Chip tone="short">reconnecting</Chip>}{' '}
+              {live === 'live' && <Chip tone="keep" title="New turns and windows appear automatically.">live</Chip>} {live === 'waiting' && <Chip tone="short">reconnecting</Chip>}{' '}
               {many(info.turns, 'turn')}, {many(info.messages, 'message')}, {brief(info.tokens)} tokens, active <When at={info.last_activity_at} />{' '}
               {info.kind === 'background' && <Chip>background</Chip>} {info.agent && <Chip><Hostile text={info.agent} /></Chip>}{' '}
               {info.summary && <Chip tone="summary" title={info.summary}>{many(info.summarized_count, 'message')} summarised</Chip>}
@@ -95,7 +95,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
       {loaded.error && <Trouble error={loaded.error} retry={loaded.reload} />}
       {decisions.data && decisions.data.length > 0 && <Waterfall decisions={decisions.data} onOpen={(row) => row.id && route(to.xray(p, s, row.id))} />}
       {messages.length === 0 && loaded.loading && <Waiting rows={8} />}
-      {messages.length === 0 && !loaded.loading && !loaded.error && <Empty title="No message yet"><p>A turn that is posted to this session appears here.</p></Empty>}
+      {messages.length === 0 && !loaded.loading && !loaded.error && <Empty title="No messages yet"><p>A turn that is posted to this session appears here.</p></Empty>}
       <p class="sr" aria-live="polite">{live === 'live' && info ? `${count(info.turns)} turns` : ''}</p>
       {messages.length > 0 && <Transcript list={list} fates={fates} turn={chosen} at={at} onAt={setAt} onTurn={(t) => set({ t })} windowed={!!decision.data} complete={!loaded.loading} />}
       {dialog === 'fork' && info && <Fork project={p} session={info} turn={turnAt ?? chosen} onClose={() => setDialog(undefined)} />}
@@ -111,7 +111,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
             route(to.sessions(p));
           }}
         >
-          <p>Its transcript, summaries and decisions are lost for good. Memories stay.</p>
+          <p>Its transcript, summaries and decisions are deleted permanently. Memories stay.</p>
         </ConfirmTyped>
       )}
     </div>
@@ -230,7 +230,7 @@ function Fork({ project, session, turn, onClose }: { project: string; session: S
   return (
     <Dialog title="Fork the session" onClose={onClose}>
       <form onSubmit={submit}>
-        <p>A copy of its turns, which goes its own way from there. The session itself stays as it is.</p>
+        <p>A copy of its turns, which continues separately. The session itself does not change.</p>
         <label>Name of the copy<input autoFocus required pattern="[A-Za-z0-9._:@\-]{1,128}" value={name} onInput={(e) => setName(e.currentTarget.value)} /></label>
         <label>Up to turn<input type="number" min="1" max={session.last_turn} required value={last} onInput={(e) => setLast(e.currentTarget.value)} /></label>
         {error && <Trouble error={error} />}

@@ -80,7 +80,7 @@ export default function Sessions({ p }: { p: string }) {
       </form>
       {list.error && <Trouble error={list.error} retry={list.reload} />}
       {!list.loaded && list.loading && <Waiting rows={8} />}
-      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No session answers that.</p> : <FirstSteps project={p} />)}
+      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No matching sessions.</p> : <FirstSteps project={p} />)}
       {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Sessions">
           <table class="list">

@@ -116,7 +116,7 @@ export default function SettingsScreen({ p }: { p: string }) {
             ))}
             <section class="card">
               <h2>Pipeline</h2>
-              <p class="muted">The policies that decide, in this order.</p>
+              <p class="muted">The policies that run, in this order.</p>
               <PipelineEditor steps={now.pipeline as Step[]} onChange={(steps) => set('pipeline', steps as never)} policies={policies.data ?? []} />
             </section>
           </fieldset>
@@ -124,7 +124,7 @@ export default function SettingsScreen({ p }: { p: string }) {
             <div class="trouble" role="alert">
               <strong>Nothing was saved: someone else changed the settings while this page was open</strong>
               <Values changes={overtaken} />
-              <p>The page shows theirs now, with your own changes upon them. Look at them, and save again.</p>
+              <p>The page now shows their settings with your changes applied. Check them, and save again.</p>
             </div>
           )}
           {error && <Trouble error={error} />}
@@ -136,7 +136,7 @@ export default function SettingsScreen({ p }: { p: string }) {
               <button type="submit" class="primary" disabled={changed === 0}>Save</button>
             </div>
           )}
-          <details><summary>All settings, as the API has them</summary><pre class="raw" tabIndex={0}><Hostile text={JSON.stringify(now, null, 2)} /></pre></details>
+          <details><summary>All settings, as in the API</summary><pre class="raw" tabIndex={0}><Hostile text={JSON.stringify(now, null, 2)} /></pre></details>
         </form>
       )}
       {base && <SettingsHistory key={p} project={p} stored={saved} />}

@@ -27,7 +27,7 @@ export function Tenants() {
       {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Tenants">
           <table class="list">
-            <thead><tr><th scope="col">Tenant</th><th scope="col">Name</th><th scope="col">Made</th><th scope="col">Do</th></tr></thead>
+            <thead><tr><th scope="col">Tenant</th><th scope="col">Name</th><th scope="col">Made</th><th scope="col">Actions</th></tr></thead>
             <tbody>
               {list.rows.map((t) => (
                 <tr key={t.id}>
@@ -55,7 +55,7 @@ export function Tenants() {
           if (who.peek()?.tenant === ending.id) await ask(list.rows.find((t) => t.id !== ending.id)?.id); // No requests are possible in a deleted tenant.
           list.reload();
         }}>
-          <p>Its projects, sessions, memories, policies, boards and keys are lost for good.</p>
+          <p>Its projects, sessions, memories, policies, boards and keys are deleted permanently.</p>
         </ConfirmTyped>
       )}
     </section>

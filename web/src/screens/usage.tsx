@@ -22,7 +22,7 @@ export default function Usage({ p }: { p: string }) {
   const s = stats.data;
   return (
     <div class="screen">
-      <Head trail={[['Projects', to.projects()]]} title={<>Usage of <Hostile text={p} /></>} note="Turns that were stored, windows that were made, and what providers counted of calls through the proxy.">
+      <Head trail={[['Projects', to.projects()]]} title={<>Usage of <Hostile text={p} /></>} note="Stored turns, windows, and the providers' token counts of calls through the proxy.">
         <Segmented<Bucket> label="Time" value={bucket} options={[['day', '30 days'], ['hour', '24 hours']]} onChange={(by) => set({ by })} />
       </Head>
       {stats.error && <Trouble error={stats.error} retry={stats.reload} />}
@@ -42,16 +42,16 @@ function Windows({ total: t }: { total: Figures }) {
   return (
     <article class="card">
       <h2>Windows</h2>
-      <p class="muted">A provider's cache need not read again what a window begins with as the one before did.</p>
+      <p class="muted">A provider reads from its cache what a window starts with if the previous window started with the same.</p>
       <dl class="figures">
         <div><dt>Turns</dt><dd>{count(t.turns)}</dd></div>
         <div><dt>Windows</dt><dd>{count(t.windows)}</dd></div>
         <div><dt>Tokens sent</dt><dd>{brief(t.tokens_in)}</dd></div>
-        <div><dt>Begun as before</dt><dd>{brief(t.prefix_tokens)} · {share(t.prefix_tokens, t.tokens_in)}</dd></div>
+        <div><dt>Cached prefix</dt><dd>{brief(t.prefix_tokens)} · {share(t.prefix_tokens, t.tokens_in)}</dd></div>
         <div><dt>Left out</dt><dd>{brief(t.left_out.tokens)}</dd></div>
         <div><dt>Prefixes cut</dt><dd>{count(t.cuts)}</dd></div>
-        <div><dt>Half took at most</dt><dd>{t.p50_us === null ? '–' : micros(t.p50_us)}</dd></div>
-        <div><dt>95 % at most</dt><dd>{t.p95_us === null ? '–' : micros(t.p95_us)}</dd></div>
+        <div><dt>Median</dt><dd>{t.p50_us === null ? '–' : micros(t.p50_us)}</dd></div>
+        <div><dt>95th percentile</dt><dd>{t.p95_us === null ? '–' : micros(t.p95_us)}</dd></div>
         <div class={failed(t) ? 'bad' : ''}><dt>Failed steps</dt><dd>{count(failed(t))}</dd></div>
       </dl>
       {failed(t) > 0 && <p>{Object.entries(t.failures).map(([why, n]) => <Chip key={why} tone="drop">{count(n)} {why.replaceAll('_', ' ')}</Chip>)}</p>}
@@ -68,7 +68,7 @@ function Calls({ calls }: { calls: Figures['calls'] }) {
         <p class="muted">None yet. Point a client's base URL at <code>{location.origin}/v1</code>, and what providers count and what their caches had is shown here.</p>
       ) : (
         <>
-          <p class="muted">In the providers' own tokens, of the calls whose providers told them.</p>
+          <p class="muted">In the providers' own tokens, for calls whose providers reported them.</p>
           <dl class="figures">
             <div><dt>Calls</dt><dd>{count(calls.count)}</dd></div>
             <div><dt>Tokens in</dt><dd>{brief(u.input_tokens)}</dd></div>
@@ -85,17 +85,17 @@ function Calls({ calls }: { calls: Figures['calls'] }) {
 function Series({ rows, bucket }: { rows: Schemas['ProjectStatsRow'][]; bucket: Bucket }) {
   const most = Math.max(1, ...rows.map((r) => r.tokens_in));
   const used = rows.findIndex((r) => r.turns || r.windows || r.calls.count);
-  if (used < 0) return <p class="nothing">Nothing happened in this time.</p>;
+  if (used < 0) return <p class="nothing">No activity in this period.</p>;
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label={bucket === 'day' ? 'Day by day' : 'Hour by hour'}>
       <table class="list series">
         <caption class="muted">
-          <span class="swatch part-history" aria-hidden="true" /> begun as before <span class="swatch part-pending" aria-hidden="true" /> read anew; {bucket}s in UTC, newest first
+          <span class="swatch part-history" aria-hidden="true" /> cached prefix <span class="swatch part-pending" aria-hidden="true" /> read again; {bucket}s in UTC, newest first
         </caption>
         <thead>
           <tr>
             <th scope="col">{bucket === 'day' ? 'Day' : 'Hour'}</th><th scope="col">Tokens of windows</th><th scope="col" class="number">Turns</th><th scope="col" class="number">Windows</th>
-            <th scope="col" class="number">Begun as before</th><th scope="col" class="number">Left out</th><th scope="col" class="number">Cuts</th><th scope="col" class="number">Half took</th><th scope="col" class="number">From caches</th><th scope="col" class="number">Failed</th>
+            <th scope="col" class="number">Cached prefix</th><th scope="col" class="number">Left out</th><th scope="col" class="number">Cuts</th><th scope="col" class="number">Median</th><th scope="col" class="number">From caches</th><th scope="col" class="number">Failed</th>
           </tr>
         </thead>
         <tbody>

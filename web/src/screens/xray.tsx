@@ -97,7 +97,7 @@ export default function XRay({ p, s }: { p: string; s: string }) {
       <Head trail={[[p, to.sessions(p)], [s, to.session(p, s)]]} title={title} note={w && <Facts window={w} d={d} />}>
         <button type="button" disabled={!older} onClick={() => open(older)} aria-label="Older decision" title="Older decision  [">←</button>
         <button type="button" disabled={!newer} onClick={() => open(newer)} aria-label="Newer decision" title="Newer decision  ]">→</button>
-        <button type="button" disabled={!older} onClick={() => setDialog('diff')} title="Compare with the decision before  d">Diff</button>
+        <button type="button" disabled={!older} onClick={() => setDialog('diff')} title="Compare with the previous decision  d">Diff</button>
         <button type="button" onClick={() => setDialog('copy')} title="Copy as code  c">Copy as…</button>
         <a class="button primary" href={to.lab(p, s, d)} title="Try other rules  l">What if?</a>
       </Head>
@@ -116,8 +116,8 @@ export default function XRay({ p, s }: { p: string; s: string }) {
             <input
               ref={search}
               type="search"
-              placeholder="Search what was considered"
-              aria-label="Search what was considered"
+              placeholder="Search the considered messages"
+              aria-label="Search the considered messages"
               value={query.q ?? ''}
               onInput={(e) => set({ q: e.currentTarget.value })}
             />
@@ -126,7 +126,7 @@ export default function XRay({ p, s }: { p: string; s: string }) {
             </div>
           </div>
           {rows.length === 0 && !w.lost ? (
-            <Empty title="There is nothing to consider yet">
+            <Empty title="No messages to consider yet">
               <p>The session has no messages. Post a turn, then come back.</p>
             </Empty>
           ) : (
@@ -175,17 +175,17 @@ function Facts({ window: w, d }: { window: XWindow; d: string }) {
         {older ? `; ${count(older.count ?? 0)} older ones are not looked at` : ''}.
       </span>{' '}
       {w.usage.prefix ? (
-        <span title="How much of the window before this one begins with: what a provider bills as cached.">
+        <span title="The share of the previous window that this one starts with: what a provider bills as cached.">
           Prefix kept <b>{percent(w.usage.prefix.share)}</b>
         </span>
       ) : (
-        <span>No window before it</span>
+        <span>No previous window</span>
       )}{' '}
-      {w.cut && <Chip tone="short" title="The window does not begin with all of the history that the one before it showed.">cut</Chip>}{' '}
+      {w.cut && <Chip tone="short" title="The window does not start with the whole history of the previous window.">cut</Chip>}{' '}
       <Chip>{w.format}</Chip>{' '}
       {w.decision && (
         <>
-          {w.equal === true && <Chip tone="keep" title="Computed again just now, from what is stored, to the same bytes.">replay equal ✓</Chip>}
+          {w.equal === true && <Chip tone="keep" title="Just recomputed from stored data, with the same bytes.">replay equal ✓</Chip>}
           {w.equal === false && <Chip tone="drop">replay differs</Chip>} <When at={w.decision.created_at} />{' '}
           <button
             type="button"
@@ -227,7 +227,7 @@ function FateFilter({ rows, value, onChange }: { rows: XWindow['report']; value?
 function Before({ project, session, older, now, onClose }: { project: string; session: string; older: string; now: { window: XWindow; rows: ReturnType<typeof considered> }; onClose: () => void }) {
   const before = useLoad((signal) => loadXRay(project, session, { decision: older }, signal), [older]);
   return (
-    <Dialog title="What changed since the window before" onClose={onClose} wide>
+    <Dialog title="Changes since the previous window" onClose={onClose} wide>
       {before.error && <Trouble error={before.error} />}
       {!before.data && before.loading && <Waiting />}
       {before.data && <WindowDiff a={before.data.window} b={now.window} rowsOfA={before.data.rows} rowsOfB={now.rows} names={['before', 'now']} />}
