@@ -128,6 +128,7 @@ var ErrorCodes = []ErrorCode{
 	{"quota_exceeded", NoSpace, "The tenant has reached its quota.", "Delete something, or ask the operator for more."},
 	{"reasoning_alone", Invalid, "A reasoning item is sent without the item that it belongs to.", "Send both."},
 	{"repeated", Invalid, "The file has the same thing twice.", "Export it again, or correct the file."},
+	{"request_not_kept", Gone, "The decision's request was too long to be kept.", "Nothing: the window cannot be recomputed."},
 	{"required", Invalid, "A required field or parameter is missing.", "Send it."},
 	{"rules_changed", Gone,
 		"The decision was made by a version of Mneme with other built-in texts, token counts or validity checks.",

@@ -79,6 +79,7 @@ type Ask struct {
 	Agent   string        // empty for the main agent
 	Matched string        // how the request matched the stored history
 	Front   int           // how many messages the client put in front of the stored ones
+	Differs *decision.Differences
 	// AsOf is the last stored turn that this call continues; nil means the newest.
 	AsOf *uint32
 	// Pending are the messages that follow the stored history.
@@ -127,7 +128,7 @@ func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 	}
 	out := &Outgoing{Mode: ask.Mode, Body: ask.Body.With(wire.Edit{}), ask: ask, project: ask.Project, head: h,
 		at: svc.db.Now().UnixMilli(), call: decision.Call{Mode: ask.Mode, Model: ask.Body.Model, Upstream: ask.Upstream,
-			Matched: ask.Matched, Front: ask.Front}}
+			Matched: ask.Matched, Front: ask.Front, Differs: ask.Differs}}
 	if ask.Mode != Observe {
 		err := svc.edit(ctx, out)
 		if err == nil {

@@ -63,6 +63,8 @@ var (
 		"the session's open calls, with what is needed to accept their results")
 	Body = once(key2("body", "m\x00", inc("session").then("b"), u64("seq"),
 		"message: header, format, and JSON as posted"))
+	Blob = once(key2("blob", "m\x00", inc("session").then("x"), array[[16]byte]("id"),
+		"piece of a long string of a message, such as a picture"))
 	Headers = key2("headers", "m\x00", inc("session").then("h"), u64("first"),
 		"packed headers of a turn, or of a part added to it, by its first message")
 	OpenTurn = rewritten(key2("open_turn", "m\x00", inc("session").then("o"), array[[16]byte]("response"),

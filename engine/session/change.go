@@ -85,6 +85,37 @@ type Change struct {
 	Forks  *Forks // nil if unchanged
 }
 
+// RemoveTurns marks turns of a session as removed, at a revision of it: a client removed their messages elsewhere. Turns
+// that are not whole, or another agent's, stay. It returns not_found and revision_changed.
+func (svc *Service) RemoveTurns(ctx context.Context, c ident.Caller, projectID, id string, revision uint64,
+	turns []transcript.Run) error {
+	unlock, err := svc.Lock(ctx, c.Tenant, projectID, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
+		p, h, open, err := svc.forAppend(t, c, projectID, id, false)
+		if err == nil {
+			err = h.checkRevision(&revision)
+		}
+		if err != nil {
+			return none, err
+		}
+		set, err := svc.projects.SetupOf(p)
+		if err != nil {
+			return none, err
+		}
+		changes := h.Changes
+		if err := svc.change(t, set, h, open, &Change{Remove: turns}); err != nil || h.Changes == changes {
+			return none, err
+		}
+		h.Revision++
+		return none, svc.putSession(t, p, id, h, open)
+	})
+	return err
+}
+
 // change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
 // are superseded until then.
 func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, c *Change) error {

@@ -133,6 +133,7 @@ func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
 	h.Turns, h.Messages, h.Superseded, h.Absent = x.Turns, x.Messages, x.Superseded, x.Superseded
 	h.Tokens, h.Bytes, h.Asked = copied.Tokens, copied.Bytes, copied.Asked
 	h.Revision = uint64(x.LivingTurns())
+	h.Changes = from.Changes // Then the headers' counts of earlier tokens are not those of the living messages.
 	h.Names = from.Names
 	h.Lineage = from.Lineage.Branch("fork", h.Incarnation)
 }

@@ -113,6 +113,9 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 		h.Turns = in.order.Turns
 		return skipped, nil
 	}
+	if err := in.svc.StageBlobs(in.Staging, h.Incarnation, turn); err != nil {
+		return nil, err
+	}
 	return skipped, in.Add(func(w *records.Tx) error {
 		headers, lineage, err := in.svc.WriteTurn(w, turn, h.Extent(), h.past(), &in.order.Open)
 		if err != nil {

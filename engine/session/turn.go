@@ -134,6 +134,9 @@ func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.O
 	if err := svc.checkQuota(ctx, c, t.Bytes()); err != nil {
 		return TurnResponse{}, err
 	}
+	if err := svc.storeBlobs(ctx, c, projectID, req.SessionID, t); err != nil {
+		return TurnResponse{}, err
+	}
 	once.Scope = Scope(projectID, req.SessionID)
 	unlock, err := svc.Lock(ctx, c.Tenant, projectID, req.SessionID)
 	if err != nil {
@@ -145,6 +148,27 @@ func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.O
 		out.Skipped = transcript.SortSkipped(append(slices.Clip(skipped), repaired...))
 		return out, err
 	})
+}
+
+// storeBlobs stores the long strings of a large turn. The session is made if it does not exist, because they are its.
+func (svc *Service) storeBlobs(ctx context.Context, c ident.Caller, projectID, id string, t *transcript.Turn) error {
+	if !t.Large() {
+		return nil
+	}
+	_, h, _, err := svc.ReadHead(ctx, c, projectID, id)
+	if err == nil && h == nil {
+		_, err = svc.Create(ctx, c, ident.Once{}, projectID, Spec{ID: id})
+		if known, ok := fault.As(err); err == nil || ok && known.Code == "session_exists" {
+			_, h, _, err = svc.ReadHead(ctx, c, projectID, id)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		return noSession(id)
+	}
+	return svc.StoreBlobs(ctx, c, h.Incarnation, t)
 }
 
 // Lock serializes this process's writers to one session.

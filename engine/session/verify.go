@@ -38,6 +38,7 @@ func (c *Checks) Checks() []verify.Check {
 		{Kind: records.Body, Record: c.body},
 		{Kind: records.Headers, Record: c.headers},
 		{Kind: records.Summary, Record: c.summary},
+		{Kind: records.Blob, Record: c.blob},
 		{Kind: records.OpenCalls, Record: c.openCalls},
 	}
 }
@@ -145,6 +146,12 @@ func (c *Checks) headers(s *verify.Space, it store.Item) {
 	}
 }
 
+func (c *Checks) blob(s *verify.Space, it store.Item) {
+	if m := c.messages(s, it.Key); m != nil {
+		m.Blob(s, it)
+	}
+}
+
 // summary checks one version of a session's running summary: the one that its head names, or an older one.
 func (c *Checks) summary(s *verify.Space, it store.Item) {
 	m := c.messages(s, it.Key)
@@ -195,6 +202,7 @@ func (c *Checks) endMessages(s *verify.Space) {
 	if s.Staged[m.Incarnation] {
 		h.At(s, records.Session, key).Mismatch("the session lives and is still being imported")
 	}
+	m.EndBlobs(s)
 	m.sums(s, key)
 }
 

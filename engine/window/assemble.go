@@ -137,6 +137,9 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 	return out, false, nil
 }
 
+// maxRequest is the size in bytes of the longest request that a decision keeps.
+const maxRequest = 4 << 20
+
 // keep stores the decision, or only what later windows need if the project does not keep such decisions.
 func (svc *Service) keep(ctx context.Context, ask *asking, st *state, a *assembly, id decision.ID, traced decision.Traced,
 ) (kept bool, err error) {
@@ -169,7 +172,11 @@ func (a *assembly) record(ask *asking, revision uint64) decision.Record {
 	r := decision.Record{At: a.at, Seed: a.seed, Session: ask.session, Extent: decision.Extent(a.extent),
 		Tokens: a.tokens, Bare: a.bare, Tight: a.tight, Shortened: a.shortened, Names: a.used,
 		Revision: revision, Window: a.result.hash, Usage: a.usage(), Cut: a.result.compared.Cut, Prompt: a.prompt(),
-		Steps: a.result.steps, Request: ask.raw}
+		Steps: a.result.steps}
+	r.Request = ask.raw
+	if len(ask.raw) > maxRequest { // Long pictures would not fit into a commit.
+		r.Request = []byte("null")
+	}
 	if a.summary != nil {
 		r.Summary = a.summary.Version
 	}

@@ -139,6 +139,9 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 
 // RequestOf reads the request of a decision.
 func RequestOf(d *decision.Decision) (*Request, error) {
+	if string(d.Request) == "null" {
+		return nil, fault.Errorf(fault.Gone, "request_not_kept", "the request had more than %d bytes, so it was not kept", maxRequest)
+	}
 	req := new(Request)
 	if err := json.Unmarshal(d.Request, req); err != nil {
 		return nil, fmt.Errorf("%w: a decision's request", records.ErrDamaged)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
 // side is one of the two message lists that are aligned. Results of the same call message may come in any order, so
@@ -277,15 +278,40 @@ func (x *Exchange) editing(f *found) (e editing) {
 	a, s := f.aligned, f.stored
 	sent := s.sent()
 	e.rewrite.Stored = -1
-	rewrite := func(p align.Pair) {
-		if e.rewrite.Stored < 0 || p.Stored < e.rewrite.Stored {
-			e.rewrite = p
-		}
-	}
 	if x.Delegation != "" || f.head == nil {
 		return e // A sub-agent may not take back what other agents said.
 	}
-	moved, trimmed := false, -1 // where the last trimmed run begins
+	trimmed := e.leaveOut(s, a, &sent, a.New < len(x.said.parsed))
+	for _, c := range a.Changes {
+		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
+			continue
+		}
+		e.rewriteFrom(c)
+	}
+	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
+		e.rewrite.Stored = -1 // The rewrite would lose the messages trimmed after it.
+	}
+	if at := e.rewrite.Stored; at >= 0 {
+		e.change.Remove = slices.DeleteFunc(e.change.Remove, func(r transcript.Run) bool { return r.Messages[1] >= s.all.about[at].seq })
+	}
+	e.restore(s, a)
+	e.change.Sent = &sent
+	return e
+}
+
+// rewriteFrom replaces the line from a message on, if it does not already from an earlier one.
+func (e *editing) rewriteFrom(p align.Pair) {
+	if e.rewrite.Stored < 0 || p.Stored < e.rewrite.Stored {
+		e.rewrite = p
+	}
+}
+
+// leaveOut determines which of the messages that a request leaves out are removed, and which were trimmed. It moves the
+// edge of what the client sends. asks says that the request asks something new. It returns where the last trimmed run
+// begins, or -1.
+func (e *editing) leaveOut(s *storedLine, a *align.Aligned, sent *session.Sent, asks bool) (trimmed int) {
+	moved := false
+	trimmed = -1
 	for _, run := range a.Missing {
 		run.To = min(run.To, s.upto)
 		if run.From == 0 && s.begins > 0 { // The client has never sent what is before its own history.
@@ -294,8 +320,12 @@ func (x *Exchange) editing(f *found) (e editing) {
 				continue
 			}
 		}
-		if !align.Begins(s, run.From) {
-			e.remove(s, a, run, rewrite)
+		begins, fresh := align.Begins(s, run.From), run
+		if begins {
+			fresh.From = max(run.From, sent.To)
+		}
+		if !begins || s.partial(run) && !align.Trims(s, run) { // Clients that trim leave out more.
+			e.remove(s, a, fresh, e.rewriteFrom)
 			continue
 		}
 		if run.To > sent.To {
@@ -303,13 +333,16 @@ func (x *Exchange) editing(f *found) (e editing) {
 				trimmed = run.From
 			} else {
 				before := len(e.change.Remove)
-				e.remove(s, a, align.Run{From: max(run.From, sent.To), To: run.To}, nil)
+				e.remove(s, a, fresh, nil)
 				sent.Marked = slices.Concat(sent.Marked, e.change.Remove[before:])
 			}
-			if sent.Moves++; align.Habit(sent.Moves) {
+			if !moved {
+				sent.Moves++
+			}
+			if align.Habit(sent.Moves) {
 				e.change.Restore, sent.Marked = slices.Concat(e.change.Restore, sent.Marked), nil
 			}
-		} else if a.New < len(x.said.parsed) && !align.Habit(sent.Moves) {
+		} else if asks && !align.Habit(sent.Moves) {
 			sent.Moves = 0
 		}
 		sent.From, sent.To, moved = run.From, run.To, true
@@ -323,27 +356,7 @@ func (x *Exchange) editing(f *found) (e editing) {
 	if !moved && a.Case != align.Rewind {
 		sent.To = 0
 	}
-	for _, c := range a.Changes {
-		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
-			continue
-		}
-		rewrite(c)
-	}
-	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
-		e.rewrite.Stored = -1 // The rewrite would lose the messages trimmed after it.
-	} else if at >= 0 && at < 8 {
-		sent.Edits = slices.Clone(sent.Edits)
-		for len(sent.Edits) <= at {
-			sent.Edits = append(sent.Edits, 0)
-		}
-		sent.Edits[at]++
-	}
-	if at := e.rewrite.Stored; at >= 0 {
-		e.change.Remove = slices.DeleteFunc(e.change.Remove, func(r transcript.Run) bool { return r.Messages[1] >= s.all.about[at].seq })
-	}
-	e.restore(s, a)
-	e.change.Sent = &sent
-	return e
+	return trimmed
 }
 
 // differs reports whether a change alters what was said. Clearing a tool result or dropping an image only saves space
@@ -354,6 +367,24 @@ func (x *Exchange) differs(s *storedLine, request *side, c align.Pair) bool {
 		return false
 	}
 	return was.Text != is.Text
+}
+
+// partial reports whether a run covers no turn whole. A line that begins anew with something else than a question does
+// not count: clients that send their last messages cut like that.
+func (s *storedLine) partial(run align.Run) bool {
+	if run.From == 0 && run.To < s.upto && s.Role(run.To) != align.User {
+		return false
+	}
+	for t := run.From; t < run.To; {
+		from := t
+		for t < run.To && s.all.turn[t] == s.all.turn[from] {
+			t++
+		}
+		if (from == 0 || s.all.turn[from-1] != s.all.turn[from]) && (t >= s.upto || s.all.turn[t] != s.all.turn[from]) {
+			return false
+		}
+	}
+	return run.From < run.To
 }
 
 // remove marks the whole turns of a run as removed. If the run covers part of a turn, it rewrites the line from there.
@@ -421,7 +452,7 @@ func (e *editing) restore(s *storedLine, a *align.Aligned) {
 }
 
 // arrange determines what an aligned request changes at its commit and which messages form its window.
-func (x *Exchange) arrange(f *found) {
+func (x *Exchange) arrange(f *found, places []place) {
 	a, s, end := f.aligned, f.stored, len(x.said.parsed)
 	e := x.editing(f)
 	keep, from := a.Keep, a.New
@@ -441,12 +472,92 @@ func (x *Exchange) arrange(f *found) {
 		f.loop, f.keep = nil, start
 		f.pending = x.without(owns, from, end, f)
 	}
+	if at := e.rewrite.Stored; at >= 0 && e.change.Sent != nil {
+		sent := e.change.Sent
+		sent.Edits = x.edits(f, owns, from)
+		if sent.To = min(sent.To, at); sent.To <= sent.From { // What was missing behind is stored no longer.
+			sent.From, sent.To = 0, 0
+		}
+	}
 	if f.keep < f.line.Len() {
 		f.back = new(f.line.turn[f.keep] - 1)
 	}
 	e.change.Rewrites = e.rewrite.Stored >= 0
-	f.change = &e.change
+	f.differs = x.differences(f, &e, owns)
+	f.change, f.gone = &e.change, x.copiesOf(f, &e, places)
 	x.show(f, e.older)
+}
+
+// edits returns how often each of the first messages of a line was changed, after the request's messages from an index on
+// have replaced those that the line keeps no longer.
+func (x *Exchange) edits(f *found, owns map[int]bool, from int) (out []uint8) {
+	s, was := f.stored, f.stored.sent().Edits
+	kept := s.all.position(f.line, f.keep)
+	count := func(at int, n uint8) {
+		for at < align.OwnBefore && len(out) <= at {
+			out = append(out, 0)
+		}
+		if at < len(out) {
+			out[at] = n
+		}
+	}
+	for at, n := range was[:min(len(was), kept)] {
+		count(at, n)
+	}
+	place := func(request int) int {
+		at := kept
+		for q := from; q < request; q++ {
+			if !owns[q] {
+				at++
+			}
+		}
+		return at
+	}
+	for _, p := range f.aligned.Pairs {
+		if q := f.request.order[p.Request]; q >= from {
+			count(place(q), uint8(s.Edits(p.Stored)))
+		}
+	}
+	for _, c := range f.aligned.Changes {
+		q, n := f.request.order[c.Request], s.Edits(c.Stored)
+		if x.differs(s, f.request, c) {
+			n++
+		}
+		if q >= from {
+			count(place(q), uint8(min(n, 255)))
+		}
+	}
+	return out
+}
+
+// Differs counts how the request differs from the stored history. It returns nil if the request was not aligned with it.
+func (x *Exchange) Differs() *decision.Differences { return x.first.differs }
+
+// differences counts how a request differs from a line.
+func (x *Exchange) differences(f *found, e *editing, owns map[int]bool) *decision.Differences {
+	s, out := f.stored, &decision.Differences{Own: len(owns), Older: e.older}
+	for _, c := range f.aligned.Changes {
+		if x.differs(s, f.request, c) {
+			out.Edited++
+		}
+	}
+	for _, run := range f.aligned.Missing {
+		for i := run.From; i < min(run.To, s.upto); i++ {
+			if s.lives(i) && !e.removes(s, i) {
+				out.Cut++
+			} else if s.lives(i) {
+				out.Removed++
+			}
+		}
+	}
+	return out
+}
+
+// removes reports whether a message of a line that the request leaves out does not live after the commit.
+func (e *editing) removes(s *storedLine, i int) bool {
+	seq := s.all.about[i].seq
+	return e.rewrite.Stored >= 0 && i >= e.rewrite.Stored ||
+		slices.ContainsFunc(e.change.Remove, func(r transcript.Run) bool { return r.Messages[0] <= seq && seq <= r.Messages[1] })
 }
 
 // owns returns the messages of a request that are not part of the conversation. Notes that a client moves around stay

@@ -50,16 +50,8 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if err != nil {
 		return nil, err
 	}
-	if err := svc.resolve(ctx, c, x, places); err != nil {
+	if err := svc.readRequest(ctx, c, projectID, x, places); err != nil {
 		return nil, err
-	}
-	if x.said, err = svc.listen(c.Tenant, projectID, &x.ask); err != nil {
-		return nil, err
-	}
-	for i := range places {
-		if h := places[i].head; h != nil {
-			x.given[places[i].id] = h.Turns
-		}
 	}
 	if resp != nil {
 		if x.resumed, err = svc.resume(ctx, c.Tenant, &ask, resp, places); err != nil {
@@ -83,6 +75,20 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 		x.Fork = f.to
 	}
 	return x, nil
+}
+
+// readRequest reads the messages of a request, with the items that it refers to, and notes the turns of the places.
+func (svc *Service) readRequest(ctx context.Context, c ident.Caller, projectID string, x *Exchange, places []place) error {
+	for i := range places {
+		if h := places[i].head; h != nil {
+			x.given[places[i].id] = h.Turns
+		}
+	}
+	err := svc.resolve(ctx, c, x, places)
+	if err == nil {
+		x.said, err = svc.listen(c.Tenant, projectID, &x.ask)
+	}
+	return err
 }
 
 // follow makes the request a continuation of a response, if the response belongs to its session. In another session the

@@ -274,9 +274,11 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 			return err
 		}
 	}
+	if err := svc.removeCopies(ctx, c, projectID, f); err != nil {
+		return err
+	}
 	if f.match.Case == align.SideCall && f.head == nil {
-		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: f.to, Kind: session.KindBackground})
-		if known, ok := fault.As(err); err != nil && (!ok || known.Code != "session_exists") {
+		if err := svc.makeSide(ctx, c, projectID, f.to); err != nil {
 			return err
 		}
 		req.IfRevision = nil // Side calls do not depend on each other.
@@ -310,4 +312,13 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		return ls.stored(x.loop(f, all), body{session: f.to, turn: out.Turn, hash: x.ask.body()})
 	})
 	return nil
+}
+
+// makeSide creates the session of side calls, unless another request has.
+func (svc *Service) makeSide(ctx context.Context, c ident.Caller, projectID, id string) error {
+	_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: id, Kind: session.KindBackground})
+	if known, ok := fault.As(err); ok && known.Code == "session_exists" {
+		return nil
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
 // found says where a request was found, and what its commit will do.
@@ -26,6 +27,7 @@ type found struct {
 	guessed bool   // the request continues the line because it asks a single question that matches nothing
 	begins  bool   // the client's own history begins with what the commit stores
 	takes   bool   // the commit replaces a side call that took the session's name
+	gone    []copied
 	pending []*transcript.Element
 	// shown is what the window is made of: the stored turns up to a turn (all if nil), and the messages after them.
 	shown struct {
@@ -38,7 +40,8 @@ type found struct {
 	stored  *storedLine
 	request *side
 	change  *session.Change // other changes of the commit, or nil
-	rankIs  float64         // lower values fit better
+	differs *decision.Differences
+	rankIs  float64 // lower values fit better
 	loss    int
 }
 
@@ -334,7 +337,7 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	f.to = f.id
 	f.begins = f.loop != nil && f.loop.begins
 	if f.aligned != nil {
-		x.arrange(f)
+		x.arrange(f, places)
 	} else {
 		x.goOnFrom(f)
 		f.shown.pending, f.shown.upto = f.pending, f.back
@@ -342,7 +345,7 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	if f.back == nil || !x.spares(f, ls) {
 		return
 	}
-	f.change, f.begins = nil, false
+	f.change, f.begins, f.gone = nil, false, nil
 	f.to = x.freeFork(places)
 	if f.keep > 0 {
 		f.copies = true

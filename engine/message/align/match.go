@@ -62,9 +62,11 @@ const (
 	retried   = .8  // share of words that makes a first question the same question
 	manyAsked = 3   // this many questions missing at once show that the client trims its history
 	habit     = 3   // this many moves of the edge show that the client trims its history
-	ownBefore = 8   // a message before this index that keeps changing is the client's own text
 	ownEdits  = 2   // the number of changes that it takes
 )
+
+// OwnBefore is the index before which a message that keeps changing is the client's own text.
+const OwnBefore = 8
 
 // Run is a run of messages: [From, To).
 type Run struct{ From, To int }
@@ -335,7 +337,7 @@ func (m *aligner) settle(g region) bool {
 	for q := g.c; q < g.d; q++ {
 		t := m.versionOf(q, g, from, alive, cut)
 		switch {
-		case t >= 0 && m.line.Edits(t) >= ownEdits && t < ownBefore:
+		case t >= 0 && m.line.Edits(t) >= ownEdits && t < OwnBefore:
 			own, from = append(own, q), t+1
 		case t >= 0:
 			got[t], from = q, t+1

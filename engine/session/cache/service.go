@@ -170,8 +170,15 @@ func (svc *Service) fetch(ctx context.Context, v *View, rows []*Row) (damaged in
 	if err != nil {
 		return 0, err
 	}
+	bodies := make([][]byte, len(rows))
+	for i := range rows {
+		bodies[i] = got.Keys[i].Value
+	}
+	if err := svc.sessions.Fill(ctx, v.tenant, v.Head.Incarnation, bodies); err != nil {
+		return 0, err
+	}
 	for i, r := range rows {
-		h, m, err := transcript.ParseBody(got.Keys[i].Value)
+		h, m, err := transcript.ParseBody(bodies[i])
 		if err != nil || h.Seq != r.Seq {
 			r.Damaged.Store(true)
 			damaged++

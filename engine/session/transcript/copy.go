@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -124,7 +125,10 @@ func (svc *Service) copyBodies(to *records.Staging, x Extent, some []Header, sin
 		if it.Value == nil {
 			return notWhole(x, some[i].Seq)
 		}
-		show(it.Value)
+		show(Sketch(it.Value))
+		if whole, err := copyBlobs(to, x.Incarnation, sinc, it.Value); !whole {
+			return cmp.Or(err, notWhole(x, some[i].Seq))
+		}
 		if err := to.Add(func(w *records.Tx) error {
 			w.Put(records.Body.Key(sinc, some[i].Seq), it.Value)
 			return nil

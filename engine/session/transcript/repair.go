@@ -125,7 +125,7 @@ func (f *History) Repair(at Place, t *Turn) (*Turn, []chat.Skipped, error) {
 // assistant, and one for a call that has been answered is left out. called reports whether the session made a call with
 // the given id before. The original turn is not changed.
 func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*Turn, []chat.Skipped, error) {
-	out := &Turn{Agent: t.Agent, Delegation: t.Delegation, Superseded: t.Superseded}
+	out := &Turn{Agent: t.Agent, Delegation: t.Delegation, Superseded: t.Superseded, blobs: t.blobs}
 	calls := OpenCalls{Calls: slices.Clone(open.Calls)}
 	var skipped []chat.Skipped
 	made := map[string]bool{} // calls of this turn

@@ -125,7 +125,7 @@ func (svc *Service) reopen(ctx context.Context, tenant string, x Extent, answers
 			return err
 		}
 		for i := range some {
-			h, m, err := ParseBody(r.Keys[i].Value)
+			h, m, err := ParseBody(Sketch(r.Keys[i].Value))
 			if err == nil && int(some[i].CallIndex) < len(m.Calls) { // otherwise its id is lost
 				open.note(h, m, some[i].CallIndex)
 			}

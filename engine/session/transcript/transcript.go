@@ -183,7 +183,7 @@ func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.In
 		_, seq, _ := records.Body.Split(it.Key)
 		bodies[seq-first] = it.Value
 	}
-	return bodies, nil
+	return bodies, svc.Fill(ctx, tenant, sinc, bodies)
 }
 
 // EachMessage visits the messages of an extent in order, including superseded ones, for an export. It skips absent

@@ -36,6 +36,8 @@ type Turn struct {
 	known     []*known // by message, if they come from parsed elements; nil otherwise
 	// said holds hashes of the original messages, by index, for messages that are stored in other words.
 	said map[int]align.Hash
+	// blobs are the long strings that were stored before the turn; nil if there are none.
+	blobs *blobs
 }
 
 // Bytes returns the size of the turn's messages, without their metadata.
@@ -116,7 +118,10 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Pas
 	_, _ = after.Write(before.Lineage.append(nil))
 	for i := range headers {
 		h := &headers[i]
-		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
+		body, err := t.body(tx, behind.Incarnation, h, i)
+		if err != nil {
+			return nil, 0, err
+		}
 		_, _ = after.Write(body)
 		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
 	}

@@ -1,6 +1,9 @@
 package transcript
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 
@@ -28,9 +31,10 @@ type Check struct {
 	// Calls is the number of calls of each message that makes some. It is nil if not needed, or if a header was lost.
 	Calls map[uint64]uint16
 
-	gap    bool       // the previous header record is damaged
-	bodies []bodySeen // of the readable bodies, ascending
-	next   int        // index in bodies of the next one to compare with a header
+	holes  map[[16]byte]hole // of the bodies, whose blobs have not been read yet
+	gap    bool              // the previous header record is damaged
+	bodies []bodySeen        // of the readable bodies, ascending
+	next   int               // index in bodies of the next one to compare with a header
 }
 
 // bodySeen is a message's number and the fingerprint of the header in its body.
@@ -53,7 +57,14 @@ func (c *Check) Body(s *verify.Space, it store.Item) {
 	if it.Damaged {
 		return // reported already
 	}
-	h, m, err := ParseBody(it.Value)
+	holes, _, _ := holesOf(it.Value)
+	for _, h := range holes {
+		if c.holes == nil {
+			c.holes = map[[16]byte]hole{}
+		}
+		c.holes[h.id] = h
+	}
+	h, m, err := ParseBody(Sketch(it.Value))
 	switch {
 	case err != nil:
 		s.Malformed("the body of message %d cannot be read", seq)
@@ -63,6 +74,26 @@ func (c *Check) Body(s *verify.Space, it store.Item) {
 		s.Mismatch("message %d makes %d calls, its header says %d", seq, len(m.Calls), h.Calls)
 	default:
 		c.bodies = append(c.bodies, bodySeen{h.Seq, headerPrint(s, h)})
+	}
+}
+
+// Blob checks that a blob is the one that a body has a hole for. Others wait for their turn, and expire.
+func (c *Check) Blob(s *verify.Space, it store.Item) {
+	_, id, _ := records.Blob.Split(it.Key)
+	hole, ok := c.holes[id]
+	delete(c.holes, id)
+	switch {
+	case !ok:
+		s.Expires(it.Key)
+	case !it.Damaged && (len(it.Value) != int(hole.size) || sumOf(it.Value) != hole.sum):
+		s.Mismatch("the blob has %d bytes, a message says %d, or its digest differs", len(it.Value), hole.size)
+	}
+}
+
+// EndBlobs reports the blobs that are not there.
+func (c *Check) EndBlobs(s *verify.Space) {
+	for _, id := range slices.SortedFunc(maps.Keys(c.holes), func(a, b [16]byte) int { return slices.Compare(a[:], b[:]) }) {
+		c.At(s, records.Blob, records.Blob.Key(c.Incarnation, id)).Missing("a blob of a message is not there")
 	}
 }
 

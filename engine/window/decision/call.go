@@ -28,15 +28,26 @@ type Call struct {
 	Upstream string `json:"upstream,omitempty"` // the name of the provider's API in the project's settings
 	Matched  string `json:"matched,omitempty"`  // what the request was to the stored history
 	Front    int    `json:"front,omitempty"`    // messages of the client's own in front of those that are stored
-	Status   int    `json:"status,omitempty"`   // of the provider's answer
-	Retried  string `json:"retried,omitempty"`  // why the provider was asked a second time
-	Bypassed string `json:"bypassed,omitempty"` // why no window could be made
+	// Differs counts how the request differs from the stored history; nil if it extends it.
+	Differs  *Differences `json:"differs,omitempty"`
+	Status   int          `json:"status,omitempty"`   // of the provider's answer
+	Retried  string       `json:"retried,omitempty"`  // why the provider was asked a second time
+	Bypassed string       `json:"bypassed,omitempty"` // why no window could be made
 	// DropsBlocks means that the provider was told to drop thinking blocks that are bound to another prompt.
 	DropsBlocks bool   `json:"drops_blocks,omitempty"`
 	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
 	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
 	Counted     uint64 `json:"counted_tokens,omitempty"`
 	Usage       *Spent `json:"usage,omitempty"` // nil: the provider told none
+}
+
+// Differences counts messages by how a request differs from the stored history.
+type Differences struct {
+	Edited  int `json:"edited"`  // have other texts
+	Removed int `json:"removed"` // are left out, and taken for deleted
+	Cut     int `json:"cut"`     // are left out, and taken for trimmed
+	Own     int `json:"own"`     // are the client's own text and no part of the conversation
+	Older   int `json:"older"`   // were trimmed, and are put in front of the request again
 }
 
 // Spent has a provider's counts, in its own tokens. Input is the whole prompt, including cached tokens.
