@@ -4,9 +4,43 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
+
+// TestMeasuredTurn checks that the turn of --writes has the size that docs/BENCHMARKS.md names.
+func TestMeasuredTurn(t *testing.T) {
+	b, err := json.Marshal(measuredTurn())
+	if err != nil || len(b) < 2150 || len(b) > 2250 {
+		t.Errorf("the turn has %d bytes, error %v; want 2.2 KB", len(b), err)
+	}
+}
+
+// TestDeviceBytes checks that what is written to the disk of a folder is known and grows.
+func TestDeviceBytes(t *testing.T) {
+	folder := t.TempDir()
+	before, err := deviceBytes(folder)
+	if err != nil {
+		t.Skip(err)
+	}
+	f, err := os.Create(filepath.Join(folder, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 1 << 20
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := deviceBytes(folder); err != nil || after <= before {
+		t.Errorf("%.0f bytes are counted after %d were synced, error %v", after-before, size, err)
+	}
+}
 
 func TestMedian(t *testing.T) {
 	for want, of := range map[float64][]float64{3: {5, 3, 1}, 2.5: {4, 1, 2, 3}, 7: {7}} {
