@@ -150,6 +150,8 @@ var namedSchemas = []namedSchema{
 	schemaOf[lab.Totals]("ReplayTotals", sent),
 	schemaOf[lab.Compared]("Compared", sent),
 	schemaOf[lab.PrefixKept]("PrefixKept", sent),
+	schemaOf[lab.FactsKept]("FactsKept", sent),
+	schemaOf[lab.CallCost]("CallCost", sent),
 
 	schemaOf[board.Spec]("BoardSpec", received),
 	schemaOf[board.Board]("Board", sent),

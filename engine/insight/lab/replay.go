@@ -8,13 +8,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
@@ -58,6 +56,9 @@ type Totals struct {
 	Failures        Compared `json:"failures"` // steps that failed
 	// Prefix is the share of a window that the next one starts with, turn by turn.
 	Prefix PrefixKept `json:"prefix"`
+	// Facts and Cost are those of the stored calls of the same turns.
+	Facts FactsKept `json:"facts"`
+	Cost  CallCost  `json:"cost"`
 }
 
 // PrefixKept is the mean share of a window that the window after the next turn starts with, on both sides.
@@ -66,9 +67,6 @@ type PrefixKept struct {
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 }
-
-// prefixTurns is the number of turns at the end of a session whose windows are compared.
-const prefixTurns = 8
 
 // Compared is a number for both sides.
 type Compared struct {
@@ -246,12 +244,16 @@ func (svc *Service) replaySession(ctx context.Context, c ident.Caller, projectID
 	}
 	out.Turns = h.Turns
 	at := svc.db.Now()
+	past, err := svc.transcriptOf(ctx, c.Tenant, h)
+	if err != nil {
+		return out, err
+	}
 	var sides [2]*window.Draft
-	shares := [2]*float64{&out.Prefix.Before, &out.Prefix.After}
+	var walked [2]walk
 	for i, r := range [...]*policy.Ready{before, after} {
 		sides[i], err = svc.windows.DraftOfSession(ctx, c.Tenant, h, raw, at, r, window.Past{Project: p.Incarnation})
 		if err == nil {
-			*shares[i], out.Prefix.Windows, err = svc.prefixKept(ctx, c.Tenant, p.Incarnation, h, raw, at, r)
+			walked[i], err = svc.walk(ctx, c.Tenant, p.Incarnation, h, raw, at, r, past)
 		}
 		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
 			out.Error = known.Detail
@@ -261,36 +263,9 @@ func (svc *Service) replaySession(ctx context.Context, c ident.Caller, projectID
 			return out, err
 		}
 	}
+	out.walked(walked[0], walked[1])
 	out.compare(sides[0], sides[1])
 	return out, nil
-}
-
-// prefixKept returns the mean share of a session's last windows that the window one turn later starts with.
-func (svc *Service) prefixKept(ctx context.Context, tenant string, pinc ident.Incarnation, h *session.Head, raw []byte,
-	at time.Time, r *policy.Ready) (share float64, windows int, err error) {
-	var last *window.Draft
-	for turn := max(1, int64(h.Turns)-prefixTurns); turn <= int64(h.Turns); turn++ {
-		past := window.Past{Project: pinc, Turn: new(uint32(turn))}
-		if last != nil {
-			past.Before = &last.Trace
-		}
-		d, err := svc.windows.DraftOfSession(ctx, tenant, h, raw, at, r, past)
-		if err != nil {
-			return 0, 0, err
-		}
-		if last != nil && d.Extent.Messages == last.Extent.Messages {
-			continue // the turn is superseded
-		}
-		if last != nil {
-			share += d.Usage.Prefix.Share
-			windows++
-		}
-		last = d
-	}
-	if windows > 0 {
-		share /= float64(windows)
-	}
-	return share, windows, nil
 }
 
 // compare records the differences between two windows of one session.
@@ -333,4 +308,6 @@ func (t *Totals) add(o Totals) {
 		}
 		t.Prefix = PrefixKept{n, mean(t.Prefix.Before, o.Prefix.Before), mean(t.Prefix.After, o.Prefix.After)}
 	}
+	t.Facts = FactsKept{t.Facts.Needed + o.Facts.Needed, t.Facts.Before + o.Facts.Before, t.Facts.After + o.Facts.After}
+	t.Cost = CallCost{t.Cost.Calls + o.Cost.Calls, t.Cost.Before + o.Cost.Before, t.Cost.After + o.Cost.After}
 }

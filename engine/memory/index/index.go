@@ -17,6 +17,7 @@ package index
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
@@ -51,6 +52,15 @@ type Analyser = rank.Analyser
 
 // Holds reports whether a text contains a phrase, whatever is searched.
 func (svc *Service) Holds(text, phrase string) bool { return svc.analyser.Holds(text, phrase) }
+
+// TermOf returns the term of a single word in the language that it seems to be in, or "" if it is a stop word or none.
+func (svc *Service) TermOf(word string) string {
+	words := svc.analyser.Search(word, nil, false).Words
+	if len(words) != 1 || len(words[0].Terms) == 0 || strings.HasPrefix(words[0].Terms[0], rank.StopMark) {
+		return ""
+	}
+	return words[0].Terms[0]
+}
 
 // SaysNothing reports whether a text has no words other than stop words.
 func (svc *Service) SaysNothing(text string) bool { return svc.analyser.SaysNothing(text) }

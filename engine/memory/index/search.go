@@ -219,6 +219,9 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if err := s.gatherAll(&ask, found); err != nil {
 		return nil, err
 	}
+	if err := s.addSimilar(&ask); err != nil {
+		return nil, err
+	}
 	s.ranking, err = rank.Rank(s.ctx, ask)
 	return languages, err
 }

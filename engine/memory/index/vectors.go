@@ -25,6 +25,9 @@ type Near struct {
 	rank.Quantised
 	Length  uint32
 	Differs bool
+
+	// Similar, if not nil, returns terms with a meaning like that of a word, the nearest first.
+	Similar func(word string) []Similar
 }
 
 // identity identifies the source of a document. Passages of one text have the same.
@@ -180,8 +183,10 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 		}
 	}
 	low, high := 1., -1.
-	for _, cosine := range cosines {
-		low, high = min(low, cosine), max(high, cosine)
+	for i := range hits {
+		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
+			low, high = min(low, cosine), max(high, cosine)
+		}
 	}
 	for i := range hits {
 		if cosine, ok := cosines[hits[i].Doc.Place]; ok {

@@ -91,6 +91,14 @@ func parseBPE(raw json.RawMessage) (encoder, map[string]int32, int32, error) {
 	return b, in.Vocab, b.unknown, err
 }
 
+func (b *bpe) words(yield func(string, int32)) {
+	for token, id := range b.tokens {
+		if word, ok := strings.CutPrefix(token, wordMark); ok {
+			yield(word, id)
+		}
+	}
+}
+
 // symbol is a part of a word, in a list of those that are left.
 type symbol struct {
 	id         int32 // −2 once it is part of the one before it

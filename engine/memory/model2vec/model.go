@@ -18,6 +18,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -201,6 +202,25 @@ func quantise(out []int8, row []float64) float32 {
 		out[i] = int8(math.Round(x / scale))
 	}
 	return float32(scale)
+}
+
+// Words calls yield with each token of the model that is a whole word of at least three letters, and its vector.
+func (m *Model) Words(yield func(word string, vector []float32)) {
+	m.tokens.words(func(word string, id int32) {
+		letters := 0
+		for _, r := range word {
+			if !unicode.IsLetter(r) {
+				return
+			}
+			letters++
+		}
+		if letters < 3 || id == m.tokens.unknown {
+			return
+		}
+		vector := make([]float32, m.dims)
+		m.add(vector, id, 1)
+		yield(word, vector)
+	})
 }
 
 // Digest identifies the model: the same files give the same vectors.

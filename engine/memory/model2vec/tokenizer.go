@@ -24,6 +24,21 @@ type tokenizer struct {
 // encoder appends the tokens of a word.
 type encoder interface {
 	encode(out []int32, word string) []int32
+	// words calls yield with each token that stands for a whole word, in any order.
+	words(yield func(word string, id int32))
+}
+
+// wordMark begins the tokens of Unigram and BPE models that begin a word.
+const wordMark = "▁"
+
+// words calls yield with each token that stands for a whole word, in the order of their numbers.
+func (t *tokenizer) words(yield func(word string, id int32)) {
+	var all []piece
+	t.model.words(func(word string, id int32) { all = append(all, piece{word, id}) })
+	slices.SortFunc(all, func(a, b piece) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.text, b.text)) })
+	for _, p := range all {
+		yield(p.text, p.id)
+	}
 }
 
 // maxToken is the greatest number of a token.
@@ -113,6 +128,7 @@ const maxNesting = 8
 
 // wordPiece splits a word into the longest tokens, from its beginning.
 type wordPiece struct {
+	prefix      string           // of tokens inside words
 	first, next map[string]int32 // tokens that begin words, and those inside words
 	longest     int              // bytes of a token
 	unknown     int32
@@ -133,7 +149,7 @@ func parseWordPiece(raw json.RawMessage) (encoder, map[string]int32, int32, erro
 	if !ok {
 		return nil, nil, -1, fmt.Errorf("the vocabulary lacks the unknown token, %q", in.Unknown)
 	}
-	w := &wordPiece{first: map[string]int32{}, next: map[string]int32{}, unknown: unknown, maxRunes: in.Most}
+	w := &wordPiece{prefix: in.Prefix, first: map[string]int32{}, next: map[string]int32{}, unknown: unknown, maxRunes: in.Most}
 	for token, id := range in.Vocab {
 		w.first[token] = id
 		if rest, ok := strings.CutPrefix(token, in.Prefix); ok && rest != "" {
@@ -163,6 +179,14 @@ func (w *wordPiece) encode(out []int32, word string) []int32 {
 		from = to
 	}
 	return out
+}
+
+func (w *wordPiece) words(yield func(string, int32)) {
+	for token, id := range w.first {
+		if w.prefix == "" || !strings.HasPrefix(token, w.prefix) {
+			yield(token, id)
+		}
+	}
 }
 
 // fallback are the tokens of single bytes, which stand for characters that the vocabulary lacks.
@@ -269,6 +293,14 @@ func parseUnigram(raw json.RawMessage) (encoder, map[string]int32, int32, error)
 		u.fallback, err = fallbackOf(tokens)
 	}
 	return u, tokens, u.unknown, err
+}
+
+func (u *unigram) words(yield func(string, int32)) {
+	for _, p := range u.pieces {
+		if word, ok := strings.CutPrefix(p.text, wordMark); ok {
+			yield(word, p.id)
+		}
+	}
 }
 
 // step is the best way to a place in a word: the token that ends there, and where it begins.

@@ -122,6 +122,9 @@ var monthNames = func() map[string]time.Month {
 
 func monthOf(word string) time.Month { return monthNames[word] }
 
+// IsMonth reports whether a word is the name of a month.
+func IsMonth(word string) bool { return monthOf(word) != 0 }
+
 // yearNumber parses a year from 1900 to 2199. It returns 0 if the word is not one.
 func yearNumber(word string) int {
 	if year := number(word, 4); year >= 1900 && year <= 2199 {

@@ -24,9 +24,12 @@ const (
 	glance    = 512
 )
 
-// plain reports whether no document has neighbours.
+// plain reports whether no document has neighbours, and no word has similar ones.
 func (r *Ranking) plain() bool {
 	for _, w := range r.Words {
+		if len(w.Soft) > 0 {
+			return false
+		}
 		for i := range w.List {
 			if w.List[i].Stream != 0 {
 				return false

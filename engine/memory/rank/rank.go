@@ -47,6 +47,29 @@ type Postings struct {
 	Typo  bool     // As are guesses at the intended word, and it counts half
 	Terms []string // all terms with postings in List
 	List  []Posting
+
+	// Soft are postings of short documents that hold none of the terms, but Similar, terms of a like meaning. Their counts
+	// are in units of 1/SoftUnit.
+	Similar []string
+	Soft    []Posting
+}
+
+// SoftUnit is the number of parts into which occurrences of similar words are divided.
+const SoftUnit = 64
+
+// frequency returns the number of documents that a word counts as being in: those with similar words only if no
+// document contains it.
+func (p *Postings) frequency() int {
+	if len(p.List) == 0 {
+		return len(p.Soft)
+	}
+	return len(p.List)
+}
+
+// softly reports whether a document contains similar words instead of the word.
+func (p *Postings) softly(at Place) bool {
+	_, found := slices.BinarySearchFunc(p.Soft, at, func(s Posting, at Place) int { return s.Compare(at) })
+	return found
 }
 
 // Pair is two words of a query, the second directly after the first.
@@ -106,15 +129,15 @@ type Ranking struct {
 // Rank scores all documents that contain a word of a query, and their neighbours, unless the filter certainly rejects
 // them. It fails only if ctx is done, with the error of ctx.
 func Rank(ctx context.Context, q Request) (*Ranking, error) {
-	q.Words = slices.DeleteFunc(q.Words, func(w Postings) bool { return len(w.List) == 0 })
+	q.Words = slices.DeleteFunc(q.Words, func(w Postings) bool { return w.frequency() == 0 })
 	if len(q.Words) > MaxWords {
-		slices.SortStableFunc(q.Words, func(a, b Postings) int { return cmp.Compare(len(a.List), len(b.List)) })
+		slices.SortStableFunc(q.Words, func(a, b Postings) int { return cmp.Compare(a.frequency(), b.frequency()) })
 		q.Words = q.Words[:MaxWords]
 	}
 	r := &Ranking{Request: q, mean: float64(q.Corpus.Terms) / float64(max(q.Corpus.Documents, 1)), ctx: ctx, keep: keptFirst}
 	lens := make([]int, len(q.Words))
 	for i, w := range q.Words {
-		lens[i] = len(w.List)
+		lens[i] = w.frequency()
 	}
 	r.shares = sharesOf(lens, float64(q.Corpus.Documents))
 	for i, w := range q.Words {
@@ -171,12 +194,16 @@ func (r *Ranking) unite() error {
 		total = max(total, len(w.List))
 	}
 	r.docs, r.counts = make([]found, 0, total), make([]float64, 0, total*len(r.Words))
-	at := make([]int, len(r.Words))
+	at, soft := make([]int, len(r.Words)), make([]int, len(r.Words))
 	for {
 		var first *Posting
-		for i, w := range r.Words {
+		for i := range r.Words {
+			w := &r.Words[i]
 			if at[i] < len(w.List) && (first == nil || w.List[at[i]].Compare(first.Place) < 0) {
 				first = &w.List[at[i]]
+			}
+			if soft[i] < len(w.Soft) && (first == nil || w.Soft[soft[i]].Compare(first.Place) < 0) {
+				first = &w.Soft[soft[i]]
 			}
 		}
 		if first == nil {
@@ -186,9 +213,14 @@ func (r *Ranking) unite() error {
 			return r.ctx.Err()
 		}
 		r.docs = append(r.docs, found{first.Place, first.Len, first.Day, first.Attrs})
-		for i, w := range r.Words {
-			n := 0.0
-			if at[i] < len(w.List) && w.List[at[i]].Place == first.Place {
+		place := first.Place
+		for i := range r.Words {
+			w, n := &r.Words[i], 0.0
+			if soft[i] < len(w.Soft) && w.Soft[soft[i]].Place == place {
+				n = r.countOf(&w.Soft[soft[i]]) / SoftUnit
+				soft[i]++
+			}
+			if at[i] < len(w.List) && w.List[at[i]].Place == place {
 				n = r.countOf(&w.List[at[i]])
 				at[i]++
 			}

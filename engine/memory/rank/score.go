@@ -200,6 +200,7 @@ type Why struct {
 type TermShare struct {
 	Word  string
 	As    []string // see Postings
+	Soft  bool     // As are similar words, which count instead of the word
 	Share float64
 }
 
@@ -211,7 +212,11 @@ func (r *Ranking) Why(c *Candidate) Why {
 		n := r.of(c.own, w)
 		share := r.shares[w] * r.saturated(n)
 		if n > 0 {
-			y.Terms = append(y.Terms, TermShare{r.Words[w].Word, r.Words[w].As, share})
+			t := TermShare{Word: r.Words[w].Word, As: r.Words[w].As, Share: share}
+			if r.Words[w].softly(c.Place) {
+				t.As, t.Soft = r.Words[w].Similar, true
+			}
+			y.Terms = append(y.Terms, t)
 		}
 		own += share
 		words += r.shares[w] * r.saturated(n+r.beside(c, &near, w))

@@ -35,6 +35,6 @@ const (
 var Default = Weights{
 	Saturation: .9, Normalisation: .5,
 	Before: .3, Asked: .9, Behind: .3, Second: .25, NearLength: 25,
-	Session: .2, Date: .15, When: .1, Speaker: .1, Relevant: .25, Length: .08, Question: .1, Essay: .2, Important: .1,
+	Session: .2, Date: .15, When: .1, Speaker: .1, Relevant: .25, Length: .05, Question: .1, Essay: .2, Important: .1,
 	Typo: .5, Adjacent: .2,
 }

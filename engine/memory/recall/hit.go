@@ -125,6 +125,8 @@ type Term struct {
 	// As are the stems that were found for the word but are not the word itself: the word meant by a typing error, a
 	// compound of it, or a word that begins with it.
 	As []string `json:"as,omitempty"`
+	// Soft means that the hit holds some of As, words of a similar meaning by the static model, and not the word itself.
+	Soft bool `json:"soft,omitempty"`
 }
 
 // found returns the hit with its score and explanation.
@@ -136,7 +138,7 @@ func (h Hit) found(by *rank.Hit) Hit {
 	h.Why.Question, h.Why.Essay, h.Why.Vector = y.Question, y.Essay, y.Vector
 	h.Why.Adjacent, h.Why.User, h.Why.Spread = y.Adjacent, y.User, y.Spread
 	for _, t := range by.Why.Terms {
-		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share, t.As})
+		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share, t.As, t.Soft})
 	}
 	return h
 }

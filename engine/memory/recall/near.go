@@ -22,7 +22,7 @@ func (r *recalling) near() (*index.Near, error) {
 	text := beginning(strings.TrimSpace(r.Query.Query))
 	if isStatic(set) {
 		r.embedded = true
-		r.vector, r.out.Vectors = r.svc.embedding.nearStatic(text)
+		r.vector, r.out.Vectors = r.svc.nearStatic(text)
 		return r.vector, nil
 	}
 	if r.svc.embedding.embedder == nil {

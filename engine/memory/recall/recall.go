@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -34,15 +35,18 @@ type Service struct {
 	memories *memory.Service
 
 	embedding embedding
+	similar   func() *similarWords // of the static model
 }
 
 // New returns a Service.
 func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
 	documents *index.Service, memories *memory.Service, embedder Embedder, static Static) *Service {
-	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
+	svc := &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
 		embedding: embedding{embedder: embedder, static: static, line: newLine(),
 			health: health{failed: map[part]*failure{}}, walks: map[index.Space]*walk{},
 			other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}, differ: map[index.Space]bool{}}}
+	svc.similar = sync.OnceValue(func() *similarWords { return findSimilar(static.Model, documents.TermOf) })
+	return svc
 }
 
 // Units returns the background work: indexing transcripts. What may lack vectors is queued for separate workers,

@@ -14,6 +14,8 @@ import (
 type StaticModel interface {
 	// Embed returns the vector of a text, or nil if the model knows none of its words.
 	Embed(text string) []float32
+	// Words calls yield with each word that the model knows as a whole, and its vector.
+	Words(yield func(word string, vector []float32))
 	// Digest identifies the model: models with the same digest make the same vectors.
 	Digest() [sha256.Size]byte
 }
@@ -56,7 +58,8 @@ func (e *embedding) tag(set *project.Settings) rank.Model {
 }
 
 // nearStatic returns the vector of a query, and the result's Vectors.
-func (e *embedding) nearStatic(text string) (*index.Near, string) {
+func (svc *Service) nearStatic(text string) (*index.Near, string) {
+	e := &svc.embedding
 	if e.static.Model == nil {
 		return nil, staticMissing
 	}
@@ -64,8 +67,8 @@ func (e *embedding) nearStatic(text string) (*index.Near, string) {
 	if err != nil {
 		return nil, noKnownWord
 	}
-	return &index.Near{Model: rank.StaticModel(e.static.Model.Digest()), Weight: rank.StaticVectorWeight, Quantised: q},
-		"used"
+	return &index.Near{Model: rank.StaticModel(e.static.Model.Digest()), Weight: rank.StaticVectorWeight, Quantised: q,
+		Similar: svc.similar().to}, "used"
 }
 
 // leavesToOthers reports whether a space has vectors of another static model that this server must not replace. It

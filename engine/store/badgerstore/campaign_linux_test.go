@@ -2,7 +2,6 @@ package badgerstore
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -113,9 +112,10 @@ func crashChild(t *testing.T, task string) {
 			}
 		}()
 	}
-	for round%2 == 1 { // every second round with compactions
-		if err := opened.Compact(context.Background(), false); err != nil {
-			t.Fatal(err)
+	for round%2 == 1 && opened.Failed() == nil { // every second round with compactions
+		// It may give up because the writers add tables faster than it merges them. The store is as valid as before.
+		if err := opened.Compact(t.Context(), false); err != nil {
+			fmt.Fprintln(os.Stderr, "a compaction gave up:", err)
 		}
 	}
 	<-failed // The parent kills the child, also when its disk is gone.

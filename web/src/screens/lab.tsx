@@ -179,6 +179,16 @@ function Slider({ label, value, min, max, step, was, zero, onChange }: { label: 
   );
 }
 
+/** The share of needed facts that one side's windows hold; unknown where no message needed any. */
+function heldOf(facts: Schemas['FactsKept'], side: 'before' | 'after'): string {
+  return facts.needed ? percent(facts[side] / facts.needed) : 'unknown';
+}
+
+/** By how much B changes the cost of the calls; unknown where there were none. */
+function costChange(cost: Schemas['CallCost']): string {
+  return cost.before ? `${signed(Math.round(((cost.after - cost.before) / cost.before) * 100))}%` : 'unknown';
+}
+
 /** What B's rules would change for real sessions, compared with the project's settings. */
 function Over({ project, session, patch }: { project: string; session: string; patch: Schemas['SettingsPatch'] }) {
   const [found, setFound] = useState<Schemas['SettingsReplay']>();
@@ -207,7 +217,9 @@ function Over({ project, session, patch }: { project: string; session: string; p
         {t && (
           <p aria-live="polite">
             {many(rows.length, 'session')}: tokens <b>{t.tokens.before ? `${signed(Math.round(((t.tokens.after - t.tokens.before) / t.tokens.before) * 100))}%` : '–'}</b>,{' '}
-            {many(rows.filter((r) => r.changed_messages).length, 'window')} changed, {many(t.failures.after, 'failure')}, prefix kept {share(t.prefix.before)} → {share(t.prefix.after)}, fuel p95{' '}
+            {many(rows.filter((r) => r.changed_messages).length, 'window')} changed, {many(t.failures.after, 'failure')}, prefix kept {share(t.prefix.before)} → {share(t.prefix.after)},{' '}
+            <span title="Ids, codes and numbers that the agent's messages of the last 8 turns copied from before their turn, and that its window holds">needed facts held {heldOf(t.facts, 'before')} → {heldOf(t.facts, 'after')}</span>,{' '}
+            <span title="What the model calls of these turns would cost with Anthropic's prompt cache, in tokens at the price of uncached input">cost {costChange(t.cost)}</span>, fuel p95{' '}
             {brief(fuel[Math.min(fuel.length - 1, Math.floor(fuel.length * 0.95))] ?? 0)}
           </p>
         )}
@@ -219,7 +231,7 @@ function Over({ project, session, patch }: { project: string; session: string; p
             <thead>
               <tr>
                 <th scope="col">Session</th><th scope="col" class="number">Tokens now</th><th scope="col" class="number">With B</th><th scope="col" class="number">Messages that differ</th>
-                <th scope="col" class="number">Prefix kept</th><th scope="col">Failed</th>
+                <th scope="col" class="number">Prefix kept</th><th scope="col" class="number">Needed facts held</th><th scope="col" class="number">Cost of {many(t?.cost.calls ?? 0, 'call')}</th><th scope="col">Failed</th>
               </tr>
             </thead>
             <tbody>
@@ -230,6 +242,8 @@ function Over({ project, session, patch }: { project: string; session: string; p
                   <td class="number">{count(r.tokens.after)} <span class="muted">{signed(r.tokens.after - r.tokens.before)}</span></td>
                   <td class="number">{count(r.changed_messages)}</td>
                   <td class="number">{r.prefix.windows ? `${share(r.prefix.before)} → ${share(r.prefix.after)}` : '–'}</td>
+                  <td class="number">{r.facts.needed ? `${count(r.facts.before)} → ${count(r.facts.after)} of ${count(r.facts.needed)}` : '–'}</td>
+                  <td class="number">{r.cost.calls ? `${brief(r.cost.before)} → ${brief(r.cost.after)}` : '–'}</td>
                   <td>{r.error ? <Hostile text={r.error} /> : r.failed.after.map((f) => `${f.policy}: ${f.outcome}`).join(', ')}</td>
                 </tr>
               ))}
