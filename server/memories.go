@@ -166,9 +166,23 @@ func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.L
 	return s.engine.Memories.History(ctx, c.caller, c.path("project"), id, c.page)
 }
 
-// recall finds memories and messages. No session asks, so conversation memories are found only if the query names their
-// category or session.
+// recall finds memories and messages for the session in the header X-Mneme-Session, in that session's namespace unless the
+// query names one. Conversation memories of other sessions, or without the header of all, are found only if the query names
+// their category or session.
 func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Result, error) {
-	c.body.Reader = new(string)
+	session := c.said(headerSession, "")
+	c.body.Reader = &session
+	if session != "" {
+		if err := ident.CheckSession(headerSession, session); err != nil {
+			return recall.Result{}, err
+		}
+		_, h, _, err := s.engine.Sessions.ReadHead(ctx, c.caller, c.path("project"), session)
+		if err != nil {
+			return recall.Result{}, err
+		}
+		if h != nil && len(c.body.Namespace) == 0 {
+			c.body.Namespace = h.Namespace
+		}
+	}
 	return s.engine.Recall.Recall(ctx, c.caller, c.path("project"), c.body)
 }

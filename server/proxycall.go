@@ -107,7 +107,7 @@ func (call *modelCall) sent() {
 func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	read, cancel := context.WithTimeout(ctx, s.limits.request)
 	defer cancel()
-	p, err := s.engine.Projects.Find(read, x.caller, x.proxyProject())
+	p, err := s.engine.Projects.Find(read, x.caller.Unconfined(), x.proxyProject())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	x.raw = nil
 	model := ""
 	var body wire.Object
-	if x.route.takesBody {
+	if x.route.takesBody && (call.route.turns || len(call.request.Body) > 0) {
 		if kind := header.Get("Content-Type"); relay.IsForm(kind) {
 			model, err = relay.ModelInForm(kind, call.request.Body)
 		} else if body, err = wire.Open(call.request.Body); err == nil {
@@ -142,7 +142,10 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	if err := call.chooseMode(); err != nil {
 		return nil, err
 	}
-	return call, call.beginTurn(read, x, body)
+	if err := call.beginTurn(read, x, body); err != nil {
+		return call, err
+	}
+	return call, call.checkContinued(x, body)
 }
 
 // headers returns a copy of the request's headers.

@@ -174,7 +174,8 @@ func TestProxyPassesOtherRoutes(t *testing.T) {
 			continue
 		}
 		path := strings.NewReplacer("{project}", "default", "{session}", "a", "{model}", "ft:gpt-4o:org::id",
-			"{response}", "resp_1", "{operation}", "speech").Replace(r.path)
+			"{response}", "resp_1", "{operation}", "speech", "{conversation}", "conv_1", "{item}", "msg_1", "{file}", "file_1", "{batch}",
+			"batch_1", "{vendor}", "org").Replace(r.path)
 		body := ""
 		if r.takesBody {
 			body = `{"model":"m","input":"x"}`
@@ -184,6 +185,13 @@ func TestProxyPassesOtherRoutes(t *testing.T) {
 		if want := fmt.Sprintf("%s /v1%s?beta=true&a=b%%20c %s", r.method, below, body); got.status != 200 || string(got.body) != want ||
 			got.header.Get("X-Request-Id") != "provider-1" || got.header.Get("Set-Cookie") != "" {
 			t.Errorf("%s %s: %d %s %v", r.method, path, got.status, got.body, got.header)
+		}
+	}
+	for path, body := range map[string]string{"/v1/embeddings/?a=b": `{"model":"m"}`, "/p/default/v1/batches/batch_1/cancel/": ""} {
+		got := s.do("POST", path, body, callHeaders()...)
+		_, below, _ := strings.Cut(strings.Replace(path, "/?", "?", 1), "/v1")
+		if want := "POST /v1" + strings.TrimSuffix(below, "/") + " " + body; string(got.body) != want {
+			t.Errorf("%s: %d %s, wanted %s", path, got.status, got.body, want)
 		}
 	}
 	form := "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--b\r\n" +

@@ -17,6 +17,7 @@ type proxied struct {
 	format chat.Format
 	turns  bool // it serves model calls, whose replies can be turns of a session
 	either bool // both protocols have it: the header anthropic-version tells which is meant
+	bare   bool // a call may have no body
 	depth  int  // the number of path segments before /v1
 }
 
@@ -41,15 +42,14 @@ func (s *Server) proxyLinesUnder(prefix, under string) []line {
 		e := endpoint{takesBody: method == http.MethodPost, request: reflect.TypeFor[rawBody](),
 			response: reflect.TypeFor[relayed](), serve: s.proxy}
 		lines = append(lines, line{id, method, under + "/v1" + path, agent, http.StatusOK, e,
-			options{proxied: &p, maxBody: proxyMaxBody, media: anyMedia(e.takesBody)}})
+			options{proxied: &p, maxBody: proxyMaxBody, bodyOptional: p.bare, media: anyMedia(e.takesBody)}})
 	}
-	openAI, anthropic := proxied{format: chat.OpenAIChat}, proxied{format: chat.AnthropicMessages}
 	add("createChatCompletion", "POST", "/chat/completions", proxied{format: chat.OpenAIChat, turns: true})
 	add("createResponse", "POST", "/responses", proxied{format: chat.OpenAIResponses, turns: true})
 	add("createMessage", "POST", "/messages", proxied{format: chat.AnthropicMessages, turns: true})
 	add("countMessageTokens", "POST", "/messages/count_tokens", anthropic)
-	add("listModels", "GET", "/models", proxied{either: true})
-	add("getModel", "GET", "/models/{model}", proxied{either: true})
+	add("listModels", "GET", "/models", either)
+	add("getModel", "GET", "/models/{model}", either)
 	add("createEmbedding", "POST", "/embeddings", openAI)
 	add("createModeration", "POST", "/moderations", openAI)
 	add("compactResponse", "POST", "/responses/compact", openAI)
@@ -57,7 +57,53 @@ func (s *Server) proxyLinesUnder(prefix, under string) []line {
 	add("deleteResponse", "DELETE", "/responses/{response}", openAI)
 	add("audio", "POST", "/audio/{operation}", openAI)
 	add("images", "POST", "/images/{operation}", openAI)
+	for _, other := range passedOn {
+		p := other.proxied
+		p.bare = strings.HasSuffix(other.path, "/cancel")
+		add(other.id, other.method, other.path, p)
+	}
 	return lines
+}
+
+// The kinds of the routes whose calls are passed on as they are.
+var (
+	openAI    = proxied{format: chat.OpenAIChat}
+	anthropic = proxied{format: chat.AnthropicMessages}
+	either    = proxied{either: true}
+)
+
+// passedOn are routes that clients with a moved base URL call beside those of models. Nothing of them is stored.
+var passedOn = []struct {
+	id, method, path string
+	proxied
+}{
+	{"countResponseTokens", "POST", "/responses/input_tokens", openAI},
+	{"cancelResponse", "POST", "/responses/{response}/cancel", openAI},
+	{"listResponseInput", "GET", "/responses/{response}/input_items", openAI},
+	{"createConversation", "POST", "/conversations", openAI},
+	{"getConversation", "GET", "/conversations/{conversation}", openAI},
+	{"updateConversation", "POST", "/conversations/{conversation}", openAI},
+	{"deleteConversation", "DELETE", "/conversations/{conversation}", openAI},
+	{"listConversationItems", "GET", "/conversations/{conversation}/items", openAI},
+	{"createConversationItems", "POST", "/conversations/{conversation}/items", openAI},
+	{"getConversationItem", "GET", "/conversations/{conversation}/items/{item}", openAI},
+	{"deleteConversationItem", "DELETE", "/conversations/{conversation}/items/{item}", openAI},
+	{"createFile", "POST", "/files", either},
+	{"listFiles", "GET", "/files", either},
+	{"getFile", "GET", "/files/{file}", either},
+	{"deleteFile", "DELETE", "/files/{file}", either},
+	{"getFileContent", "GET", "/files/{file}/content", either},
+	{"createBatch", "POST", "/batches", openAI},
+	{"listBatches", "GET", "/batches", openAI},
+	{"getBatch", "GET", "/batches/{batch}", openAI},
+	{"cancelBatch", "POST", "/batches/{batch}/cancel", openAI},
+	{"createMessageBatch", "POST", "/messages/batches", anthropic},
+	{"listMessageBatches", "GET", "/messages/batches", anthropic},
+	{"getMessageBatch", "GET", "/messages/batches/{batch}", anthropic},
+	{"deleteMessageBatch", "DELETE", "/messages/batches/{batch}", anthropic},
+	{"cancelMessageBatch", "POST", "/messages/batches/{batch}/cancel", anthropic},
+	{"getMessageBatchResults", "GET", "/messages/batches/{batch}/results", anthropic},
+	{"getVendorModel", "GET", "/models/{vendor}/{model}", either},
 }
 
 // anyMedia returns the media type of a proxied body: any type that the provider takes.

@@ -76,7 +76,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if err != nil {
 		return err
 	}
-	t.namespace = namespace
+	if _, t.namespace, err = x.caller.In(namespace); err != nil {
+		return err
+	}
 	b, err := body.Read(call.route.format)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalid_json", "%s", err)
@@ -117,7 +119,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
-	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session,
+	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session, Namespace: namespace,
 		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Tools: len(b.Tools) > 0, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
 		// The provider has the history of a conversation.
@@ -133,6 +135,12 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if e.Session == "" { // the response that it continues belongs to no session
 		t.exchange, t.stored, call.mode = nil, noSession, project.ModeOff
 		return nil
+	}
+	if err := e.Head.CheckNamespace(e.Session, namespace); err != nil {
+		return err
+	}
+	if namespace == nil && e.Head != nil && len(e.Head.Namespace) > 0 {
+		t.namespace = e.Head.Namespace
 	}
 	if e.Unstored != "" { // its history is unknown
 		call.mode = project.ModeObserve

@@ -7,6 +7,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -227,12 +228,21 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 			err = refuse(http.StatusNotImplemented, "method_unknown", "no route takes that method")
 		}
 		if err == nil {
+			withoutSlash(ctx.URI())
 			next(ctx)
 			return
 		}
 		asFiber := s.app.AcquireCtx(ctx)
 		defer s.app.ReleaseCtx(asFiber)
 		_ = s.unrouted(asFiber, err)
+	}
+}
+
+// withoutSlash removes the slash at the end of a path of the proxy. Some clients write their base URL with one.
+func withoutSlash(uri *fasthttp.URI) {
+	path := uri.PathOriginal()
+	if (bytes.HasPrefix(path, []byte("/v1/")) || bytes.HasPrefix(path, []byte("/p/"))) && path[len(path)-1] == '/' {
+		uri.SetPathBytes(bytes.Clone(path[:len(path)-1]))
 	}
 }
 

@@ -17,7 +17,8 @@ func (s *Server) createSession(ctx context.Context, c *call[session.Spec]) (sess
 // listSessions lists sessions by id, unless the query says otherwise. It fails with invalid_time for a malformed
 // time.
 func (s *Server) listSessions(ctx context.Context, c *call[nothing]) (list records.List[catalogue.Row], err error) {
-	q := catalogue.Query{Sort: c.query("sort"), Agent: c.query("agent"), Kind: c.query("kind"), Text: c.query("q")}
+	q := catalogue.Query{Sort: c.query("sort"), Agent: c.query("agent"), Kind: c.query("kind"), Text: c.query("q"),
+		Namespace: c.queries("namespace")}
 	if q.Since, err = c.queryTime("since"); err != nil {
 		return list, err
 	}

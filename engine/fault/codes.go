@@ -99,6 +99,8 @@ var ErrorCodes = []ErrorCode{
 	{"module_purged", Gone, "A policy module that the decision used has been deleted.",
 		"Nothing: the window cannot be recomputed."},
 	{"module_refused", Invalid, "The module fails the check that `check` names.", "See the detail, then docs/ABI.md."},
+	{"namespace_fixed", Conflict, "The session is in another namespace since its first turn.",
+		"Name that namespace or none, or use another session."},
 	{"namespace_needed", Invalid, "The key is limited to several namespaces, and the request names none.",
 		"Name one of them, or one below."},
 	{"no_open_call", Invalid, "A tool result answers no open call of the session.", "Store the call first."},

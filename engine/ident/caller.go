@@ -71,6 +71,22 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 	return c, namespace, nil
 }
 
+// Reaches reports whether the caller reaches a namespace. A caller that is narrowed does not reach the one without parts.
+func (c Caller) Reaches(namespace []string) bool {
+	if len(namespace) == 0 {
+		return c.Namespaces == nil
+	}
+	_, _, err := c.In(namespace)
+	return err == nil
+}
+
+// Unconfined returns the caller as if its key were not narrowed to namespaces. It is for reading what tells which namespace
+// something is in, which Reaches must then allow.
+func (c Caller) Unconfined() Caller {
+	c.Namespaces, c.inside = nil, nil
+	return c
+}
+
 // Confined returns key_narrowed if the caller's key is limited to namespaces and In has not chosen one. It must be
 // called before access to a project, or to anything else that belongs to no namespace.
 func (c Caller) Confined() error {

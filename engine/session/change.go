@@ -55,12 +55,15 @@ func (f *Forks) With(n int) *Forks {
 // nothing if the session does not exist.
 func (svc *Service) NoteFork(ctx context.Context, c ident.Caller, projectID, id string, known *Forks, n int) error {
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
-		p, err := svc.projects.Project(t, c, projectID)
+		p, err := svc.projects.Project(t, c.Unconfined(), projectID)
 		if err != nil {
 			return none, err
 		}
 		key := records.Session.Key(p.Incarnation, id)
 		h, err := records.GetTx[Head](t, key)
+		if err == nil {
+			err = h.CheckReach(c, id)
+		}
 		if err != nil || h == nil {
 			return none, err
 		}

@@ -89,7 +89,7 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id st
 
 // spec returns the Spec that makes a session like this one, without its messages.
 func (h *Head) spec(id string) Spec {
-	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}
+	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace}
 }
 
 // eachTurn visits the turns of a session in the form that files use, in the order of their messages. It returns

@@ -31,6 +31,7 @@ type Head struct {
 	Kind         string            `json:"kind"`
 	Agent        string            `json:"agent,omitempty"`
 	Title        string            `json:"title,omitempty"`
+	Namespace    []string          `json:"namespace,omitempty"` // of its memories and messages; nil if it has none
 	Created      time.Time         `json:"created_at"`
 	LastActivity time.Time         `json:"last_activity_at"`
 	Summary      *SummaryHead      `json:"summary,omitempty"`
@@ -112,7 +113,7 @@ func DecodeHead(it store.Item) (*Head, error) {
 // Session returns a head in the form that clients see, without the text of its summary.
 func (h *Head) Session(id string, encoding int) Session {
 	x := h.Extent()
-	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
+	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
 		Messages: x.LivingMessages(), Tokens: h.Tokens[encoding], Revision: h.Revision,
 		SummarizedCount: h.Covered().Count}
 	if !h.Created.IsZero() {
@@ -142,17 +143,24 @@ func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 }
 
 // ReadHead returns a session's project, its head, and the head's stored bytes. The head must not be changed. It is nil
-// if there is none. It returns not_found if there is no such project.
+// if there is none. It returns not_found if there is no such project, or if the caller does not reach the session's
+// namespace.
 func (svc *Service) ReadHead(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
-	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+	p, got, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
 		return [][]byte{records.Session.Key(pinc, id)}
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	h, err := svc.KnownHead(c.Tenant, p, id, got[0])
-	return p, h, got[0].Value, err
+	if err == nil {
+		err = h.CheckReach(c, id)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return p, h, got[0].Value, nil
 }
 
 // KnownHead is DecodeHead for callers that do not change the head: a head that this process has already read or written

@@ -34,6 +34,11 @@ func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once,
 	if err := svc.checkQuota(ctx, c, size); err != nil {
 		return Imported{}, err
 	}
+	_, namespace, err := c.In(f.Session.Namespace)
+	if err != nil {
+		return Imported{}, err
+	}
+	f.Session.Namespace = namespace
 	var in *staged
 	once.Scope = Scope(projectID, f.Session.ID)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Imported, error) {

@@ -48,6 +48,8 @@ type Spec struct {
 	Kind  string `json:"kind,omitempty"` // chat (default) or background
 	Agent string `json:"agent,omitempty"`
 	Title string `json:"title,omitempty"`
+	// Namespace is that of the session's memories and messages. It cannot be changed once the session has a turn.
+	Namespace []string `json:"memory_namespace,omitempty"`
 }
 
 // Kinds of sessions.
@@ -70,6 +72,9 @@ func (s *Spec) check() error {
 	if len(s.Title) > 512 {
 		return fault.InvalidField("title", "too_long", "must be at most 512 bytes")
 	}
+	if err := ident.CheckNamespace("memory_namespace", s.Namespace); err != nil {
+		return err
+	}
 	switch s.Kind {
 	case "", KindChat, KindBackground:
 		return nil
@@ -79,7 +84,7 @@ func (s *Spec) check() error {
 
 // head returns the head of a new session.
 func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
-	h := &Head{Incarnation: sinc, Kind: s.Kind, Agent: s.Agent, Title: s.Title, Created: now, LastActivity: now}
+	h := &Head{Incarnation: sinc, Kind: s.Kind, Agent: s.Agent, Title: s.Title, Namespace: s.Namespace, Created: now, LastActivity: now}
 	if h.Kind == "" {
 		h.Kind = KindChat
 	}
@@ -93,6 +98,7 @@ type Session struct {
 	Kind            string     `json:"kind"`
 	Agent           string     `json:"agent"`
 	Title           string     `json:"title"`
+	Namespace       []string   `json:"memory_namespace,omitempty"` // of its memories and messages
 	Turns           uint32     `json:"turns"`
 	LastTurn        uint32     `json:"last_turn"`
 	Messages        uint64     `json:"messages"`
@@ -128,6 +134,11 @@ func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once,
 		if err != nil {
 			return Session{}, err
 		}
+		_, namespace, err := c.In(spec.Namespace)
+		if err != nil {
+			return Session{}, err
+		}
+		spec.Namespace = namespace
 		h := spec.head(svc.db.NewIncarnation(), t.Now)
 		return h.Session(id, set.Encoding).Untitled(), t.PutJSON(records.Session.Key(p.Incarnation, id), h)
 	})
@@ -146,7 +157,7 @@ func (s Session) Untitled() Session {
 // appended to the message.
 func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint string) (
 	*project.Record, *project.Setup, error) {
-	p, err := svc.projects.Project(t, c, projectID)
+	p, err := svc.projects.Project(t, c.Unconfined(), projectID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,12 +225,17 @@ func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id st
 	var gone uint64
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		gone = 0
-		p, err := svc.projects.Project(t, c, projectID)
+		p, err := svc.projects.Project(t, c.Unconfined(), projectID)
 		if err != nil {
 			return none, err
 		}
 		h, err := records.GetTx[Head](t, records.Session.Key(p.Incarnation, id))
+		if err == nil {
+			err = h.CheckReach(c, id)
+		}
 		switch {
+		case errors.Is(err, records.ErrDamaged) && c.Namespaces != nil: // its namespace is unknown
+			return none, noSession(id)
 		case errors.Is(err, records.ErrDamaged):
 			dropDamaged(t, p.Incarnation, id)
 		case err != nil:

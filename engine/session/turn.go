@@ -33,6 +33,8 @@ type TurnRequest struct {
 	RewindTo   *uint32 `json:"rewind_to,omitempty"`
 	IfRevision *uint64 `json:"if_revision,omitempty"`
 	Mode       string  `json:"mode,omitempty"` // repair notes or leaves out what would otherwise be refused
+	// Namespace is that of a new session; see Spec. A later turn may repeat it.
+	Namespace []string `json:"memory_namespace,omitempty"`
 	// Change is what the request changes in the middle of the session, in the same commit.
 	Change *Change `json:"-"`
 }
@@ -127,7 +129,7 @@ func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.O
 	making := transcript.Making{Session: req.SessionID, Format: req.Format, DecisionID: req.DecisionID,
 		Posted: req.Messages, Field: "messages"}
 	if err := making.Trace(t, func(id string) (*transcript.Kept, error) {
-		return svc.Decided(ctx, c, projectID, id)
+		return svc.Decided(ctx, c.Unconfined(), projectID, id)
 	}); err != nil {
 		return TurnResponse{}, err
 	}
@@ -184,6 +186,9 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	TurnResponse, []chat.Skipped, error) {
 	session := req.SessionID
 	p, h, open, err := svc.forAppend(tx, c, projectID, session, true)
+	if err == nil {
+		err = h.bind(c, session, req.Namespace)
+	}
 	if err == nil {
 		err = h.checkRevision(req.IfRevision)
 	}
@@ -292,7 +297,7 @@ func (svc *Service) forAppend(t *records.Tx, c ident.Caller, projectID, session 
 	*project.Record, *Head, *transcript.OpenCalls, error) {
 	last := svc.heads.Peek(headName(c.Tenant, projectID, session))
 	var keys [][]byte
-	p, got, raw, err := svc.projects.Read(t.Ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+	p, got, raw, err := svc.projects.Read(t.Ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
 		keys = append(keys[:0], records.Session.Key(pinc, session))
 		if last != nil && last.OpenCalls > 0 {
 			keys = append(keys, records.OpenCalls.Key(pinc, session))
@@ -303,6 +308,9 @@ func (svc *Service) forAppend(t *records.Tx, c ident.Caller, projectID, session 
 		return nil, nil, nil, err
 	}
 	h, err := svc.KnownHead(c.Tenant, p, session, got[0])
+	if err == nil {
+		err = h.CheckReach(c, session)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}

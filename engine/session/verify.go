@@ -78,6 +78,9 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 		s.Malformed("it tells of %d turns, %d messages, the kind %q, and of turns superseded %v and absent %v", h.Turns,
 			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
+	if err := ident.CheckNamespace("namespace", h.Namespace); err != nil {
+		s.Malformed("its namespace cannot be one: %v", err)
+	}
 	for _, r := range h.Removed {
 		if h.Changes == 0 || !h.Superseded.Message(r.Messages[0]) || !h.Superseded.Message(r.Messages[1]) {
 			s.Mismatch("messages %d to %d are removed, and the session says that they live", r.Messages[0], r.Messages[1])

@@ -86,8 +86,8 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, gone, err
 	}
 	a.pinc = st.project.Incarnation
-	a.memories = svc.reminders.ForWindow(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project, SessionID: ask.session},
-		before.Reminder)
+	a.memories = svc.reminders.ForWindow(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project,
+		SessionID: ask.session, Namespace: h.Namespace}, before.Reminder)
 	// Only windows of the project's own pipeline that go to an agent tell the circuit breaker how policies do.
 	if req.Pipeline == nil && req.current() {
 		a.verdicts = make([]policy.Verdict, len(a.Steps))
@@ -226,7 +226,7 @@ func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, se
 		}
 	}
 	for {
-		p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+		p, got, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
 			keys := append([][]byte{records.Session.Key(pinc, sessionID)}, series.TraceKeys(pinc, svc.db.Now())...)
 			return append(keys, policy.Keys(names)...)
 		})
@@ -243,6 +243,9 @@ func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, se
 		}
 		st := &state{project: p, setup: s, headRaw: got[0].Value, traces: got[1:3]}
 		if st.head, err = svc.sessions.KnownHead(c.Tenant, p, sessionID, got[0]); err != nil {
+			return nil, err
+		}
+		if err := st.head.CheckReach(c, sessionID); err != nil {
 			return nil, err
 		}
 		st.policies, err = svc.policies.Set(c.Tenant, names, got[3:])

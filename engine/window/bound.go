@@ -121,7 +121,7 @@ func (s *Memories) loadBound(ctx context.Context) error {
 			switch {
 			case slices.Contains(s.Forgotten, m): // it was already deleted when the window was made
 				b.whole = false
-			case !s.replay && s.Ask != nil && !ident.InNamespace(m.Key, ident.NamespacePath(s.Ask.Namespace)):
+			case !s.shows(m):
 				b.whole, s.Forgotten = false, append(s.Forgotten, m)
 			case rec != nil:
 				r := recalled(rec)
@@ -135,6 +135,16 @@ func (s *Memories) loadBound(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// shows reports whether a window may repeat a memory of an earlier one. It leaves out memories that were recalled in
+// another namespace, and those that the caller's key does not reach.
+func (s *Memories) shows(m reminder.Memory) bool {
+	if s.replay {
+		return true
+	}
+	namespace, _ := ident.SplitFullName(m.Key)
+	return s.viewer.Reaches(namespace) && (s.Ask == nil || ident.Below(namespace, s.within()))
 }
 
 // remind puts the bound reminders before their messages. It drops the reminder of the newest question, which is

@@ -173,7 +173,7 @@ func (a *assembly) parsePending() error {
 		making := transcript.Making{Session: cmp.Or(a.request.SessionID, ident.DefaultSession),
 			Format: a.pendingFormat.String(), Posted: a.request.Pending, Field: "pending"}
 		if err := making.Trace(t, func(id string) (*transcript.Kept, error) {
-			return a.svc.decisions.Decided(a.ctx, from.Caller, from.ProjectID, id)
+			return a.svc.decisions.Decided(a.ctx, from.Caller.Unconfined(), from.ProjectID, id)
 		}); err != nil {
 			return err
 		}

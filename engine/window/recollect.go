@@ -37,7 +37,8 @@ type MemoryRequest struct {
 	Position string `json:"position,omitempty"` // before_newest, the default, or first
 	Role     string `json:"role,omitempty"`     // user, the default, or system
 
-	// The filters of recall. With a Namespace, reminders of earlier windows leave out memories outside it, too.
+	// The filters of recall. Namespace defaults to the session's. Reminders of earlier windows leave out memories outside
+	// it, too.
 	Namespace  []string          `json:"namespace,omitempty"`
 	Category   string            `json:"category,omitempty"`
 	Categories []string          `json:"categories,omitempty"`
@@ -88,7 +89,16 @@ type From struct {
 	Caller    ident.Caller
 	ProjectID string
 	Project   *project.Record
-	SessionID string // of the window
+	SessionID string   // of the window
+	Namespace []string // of that session; nil if it has none
+}
+
+// within returns the namespace in which the request looks for memories: the one it names, or else the session's.
+func (s *Memories) within() []string {
+	if len(s.Ask.Namespace) > 0 {
+		return s.Ask.Namespace
+	}
+	return s.namespace
 }
 
 // MemoryInputs has the facts about a window that its memories depend on.
@@ -121,6 +131,8 @@ type Memories struct {
 	Found     []reminder.Recalled
 	Forgotten []reminder.Memory // memories of earlier reminders that were deleted since
 
+	viewer    ident.Caller // of the window
+	namespace []string     // of its session; nil if it has none
 	replay    bool
 	again     *reminder.Current // in a replay, from the decision
 	earlier   map[int32]*boundReminder
@@ -129,7 +141,11 @@ type Memories struct {
 
 // ForWindow returns the memories of a new window, before anything is recalled.
 func (svc *Reminders) ForWindow(from *From, before *reminder.Bound) Memories {
-	return Memories{svc: svc, From: from, Before: before}
+	s := Memories{svc: svc, From: from, Before: before}
+	if from != nil {
+		s.viewer, s.namespace = from.Caller, from.Namespace
+	}
+	return s
 }
 
 // ForReplay returns the memories of a replayed window: those that were found, and the reminder before the newest
@@ -170,6 +186,7 @@ func (s *Memories) remember(ctx context.Context) error {
 	ask, from := s.Ask, s.From
 	s.From = nil
 	q := ask.query(from.SessionID)
+	q.Namespace = s.within()
 	if strings.TrimSpace(q.Query) == "" {
 		q.Plain = true
 		question, err := s.question()

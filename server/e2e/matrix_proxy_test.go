@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,12 +45,48 @@ func proxyRows() (rows []matrixRow) {
 			{route: "POST /responses/compact", body: `{"model":"gpt-4.1","input":"{marker}"}`},
 			{route: "GET /responses/{response}"},
 			{route: "DELETE /responses/{response}"},
+			{route: "POST /responses/input_tokens", body: `{"x":"{marker}"}`},
+			{route: "POST /responses/{response}/cancel", body: `{"x":"{marker}"}`},
+			{route: "GET /responses/{response}/input_items"},
+			{route: "POST /conversations", body: `{"x":"{marker}"}`},
+			{route: "GET /conversations/{conversation}"},
+			{route: "POST /conversations/{conversation}", body: `{"x":"{marker}"}`},
+			{route: "DELETE /conversations/{conversation}"},
+			{route: "GET /conversations/{conversation}/items"},
+			{route: "POST /conversations/{conversation}/items", body: `{"x":"{marker}"}`},
+			{route: "GET /conversations/{conversation}/items/{item}"},
+			{route: "DELETE /conversations/{conversation}/items/{item}"},
+			{route: "POST /files", body: `{"x":"{marker}"}`},
+			{route: "GET /files"},
+			{route: "GET /files/{file}"},
+			{route: "DELETE /files/{file}"},
+			{route: "GET /files/{file}/content"},
+			{route: "POST /batches", body: `{"x":"{marker}"}`},
+			{route: "GET /batches"},
+			{route: "GET /batches/{batch}"},
+			{route: "POST /batches/{batch}/cancel", body: `{"x":"{marker}"}`},
+			{route: "POST /messages/batches", body: `{"x":"{marker}"}`},
+			{route: "GET /messages/batches"},
+			{route: "GET /messages/batches/{batch}"},
+			{route: "DELETE /messages/batches/{batch}"},
+			{route: "POST /messages/batches/{batch}/cancel", body: `{"x":"{marker}"}`},
+			{route: "GET /messages/batches/{batch}/results"},
+			{route: "GET /models/{vendor}/{model}"},
 			{route: "POST /audio/{operation}", body: `{"model":"tts-1","input":"{marker}"}`},
 			{route: "POST /images/{operation}", body: `{"model":"gpt-image-1","prompt":"{marker}"}`},
 		} {
 			method, path, _ := strings.Cut(row.route, " ")
 			row.route = method + " " + prefix + "/v1" + path
 			row.least, row.ok, row.operator, row.own, row.send = "agent", 200, 403, true, sendProxied
+			for _, served := range []string{"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models",
+				"/models/{model}", "/embeddings", "/moderations"} {
+				if path == served && !strings.HasPrefix(row.route, "DELETE") {
+					row.apart = 200
+				}
+			}
+			if strings.Contains(prefix, "{session}") && slices.Contains([]string{"/chat/completions", "/responses", "/messages"}, path) {
+				row.apart = 404 // the session is in no namespace
+			}
 			rows = append(rows, row)
 		}
 	}
@@ -155,7 +192,11 @@ func standIn(t *testing.T) string {
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
-		if r.Header.Get("Authorization") != "Bearer "+clientsKey {
+		key := r.Header.Get("Authorization")
+		if anthropic(r.URL.Path) {
+			key = "Bearer " + r.Header.Get("X-Api-Key")
+		}
+		if key != "Bearer "+clientsKey {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

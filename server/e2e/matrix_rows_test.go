@@ -63,10 +63,10 @@ func matrixRows() []matrixRow {
 		{route: "GET /api/v1/projects", least: reader, ok: 200},
 		{route: "GET " + project, least: reader, ok: 200},
 		{route: "GET " + project + "/settings", least: reader, ok: 200},
-		{route: "GET " + project + "/sessions", least: reader, ok: 200},
-		{route: "GET " + session, least: reader, ok: 200},
-		{route: "GET " + session + "/messages", least: reader, ok: 200},
-		{route: "GET " + session + "/export", least: reader, ok: 200},
+		{route: "GET " + project + "/sessions", least: reader, ok: 200, apart: 200},
+		{route: "GET " + session, least: reader, ok: 200, apart: 404},
+		{route: "GET " + session + "/messages", least: reader, ok: 200, apart: 404},
+		{route: "GET " + session + "/export", least: reader, ok: 200, apart: 404},
 		{route: "GET " + project + "/decisions", least: reader, ok: 200, query: "session={session}&outcome=ok"},
 		{route: "GET " + decision, least: reader, ok: 200},
 		{route: "POST " + decision + "/replay", least: reader, ok: 200},
@@ -79,9 +79,9 @@ func matrixRows() []matrixRow {
 			body: `{"settings":{"history_max_messages":40},"newest":5}`},
 		{route: "GET " + project + "/settings/history", least: reader, ok: 200},
 		{route: "GET " + project + "/stats", least: reader, ok: 200},
-		{route: "GET " + session + "/stream", least: reader, ok: 200, lines: true, send: glanceBack},
+		{route: "GET " + session + "/stream", least: reader, ok: 200, apart: 404, lines: true, send: glanceBack},
 		{route: "GET " + version + "/module", least: reader, ok: 200, lines: true},
-		{route: "POST " + project + "/context", least: reader, ok: 200,
+		{route: "POST " + project + "/context", least: reader, ok: 200, apart: 404,
 			body: `{"session_id":"{session}","explain":true}`},
 		{route: "GET /api/v1/policies", least: reader, ok: 200},
 		{route: "GET " + policy, least: reader, ok: 200},
@@ -95,13 +95,13 @@ func matrixRows() []matrixRow {
 		{route: "GET /api/v1/tenants", least: root, ok: 200},
 		{route: "GET /api/v1/admin/backup", least: root, ok: 200},
 
-		{route: "POST " + project + "/turns", least: agent, ok: 201,
+		{route: "POST " + project + "/turns", least: agent, ok: 201, apart: 404,
 			body: `{"session_id":"{session}","messages":[{"role":"user","content":"{marker}"}]}`},
-		{route: "POST " + project + "/sessions", least: agent, ok: 201, body: `{"id":"{new}","title":"{marker}"}`},
-		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, body: file},
-		{route: "POST " + session + "/rewind", least: agent, ok: 200, body: `{"to_turn":1}`},
-		{route: "POST " + session + "/fork", least: agent, ok: 201, body: `{}`},
-		{route: "POST " + session + "/summary", least: agent, ok: 200, body: `{"action":"reset"}`},
+		{route: "POST " + project + "/sessions", least: agent, ok: 201, apart: 201, body: `{"id":"{new}","title":"{marker}"}`},
+		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, apart: 201, body: file},
+		{route: "POST " + session + "/rewind", least: agent, ok: 200, apart: 404, body: `{"to_turn":1}`},
+		{route: "POST " + session + "/fork", least: agent, ok: 201, apart: 404, body: `{}`},
+		{route: "POST " + session + "/summary", least: agent, ok: 200, apart: 404, body: `{"action":"reset"}`},
 		{route: "PUT " + project, least: admin, ok: 200, body: `{"name":"{marker}"}`},
 		{route: "PATCH " + project + "/settings", least: admin, ok: 200, body: `{"history_max_messages":49}`},
 		{route: "POST /api/v1/policies", least: admin, ok: 201, query: "name={new}", send: sendModule, in: 403,
@@ -113,7 +113,7 @@ func matrixRows() []matrixRow {
 		{route: "POST /api/v1/keys/{key}/rotate", least: admin, ok: 200, in: 404, out: 404},
 		{route: "POST /api/v1/tenants", least: root, ok: 201, body: `{"id":"{new}","name":"{marker}"}`},
 
-		{route: "DELETE " + session, least: agent, ok: 204, consumes: true},
+		{route: "DELETE " + session, least: agent, ok: 204, apart: 404, consumes: true},
 		{route: "DELETE " + version, least: admin, ok: 204, in: 403, out: 403, consumes: true},
 		{route: "DELETE " + policy, least: admin, ok: 204, in: 403, out: 403, consumes: true},
 		{route: "DELETE " + project, least: admin, ok: 204, consumes: true},
@@ -320,6 +320,8 @@ func (h *tenancy) furnish() {
 	h.things["signs"] = spare.Key
 	h.things["value"] = "plan"
 	h.things["model"], h.things["response"], h.things["operation"] = "gpt-4.1", "resp_same", "variations"
+	h.things["conversation"], h.things["item"], h.things["file"], h.things["batch"], h.things["vendor"] = "conv_same", "item_same",
+		"file_same", "batch_same", "org"
 	c.do("PATCH", "/api/v1/projects/shared/settings", object{"history_max_messages": 48}).want(200)
 	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)

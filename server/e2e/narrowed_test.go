@@ -94,3 +94,94 @@ func TestKeyOfANamespace(t *testing.T) {
 		c.post("/api/v1/keys", spec).problem(422)
 	}
 }
+
+// A session belongs to the namespace that its first turn names, or that of the key: windows, tools and recall look there,
+// and keys of other namespaces do not find it.
+func TestSessionOfANamespace(t *testing.T) {
+	c := own(t)
+	ada, bob := c.client.narrowed([]string{"users", "ada"}), c.client.narrowed([]string{"users", "bob"})
+	turn := func(by client, session, text string, more object) reply {
+		body := object{"session_id": session, "messages": []object{user(text)}}
+		for k, v := range more {
+			body[k] = v
+		}
+		return by.post(c.path("/turns"), body)
+	}
+	for who, by := range map[string]client{"ada": ada, "bob": bob} {
+		by.post(c.path("/memories"), object{"key": "pet", "content": who + " has a parrot"}).want(201)
+		turn(by, who, "my parrot of "+who+" is green", nil).want(201)
+	}
+	turn(c.client, "named", "my parrot is blue", object{"memory_namespace": []string{"users", "ada"}}).want(201)
+	turn(c.client, "free", "my parrot is red", nil).want(201)
+
+	turn(c.client, "named", "again", nil).want(201)
+	turn(c.client, "named", "again", object{"memory_namespace": []string{"users", "ada"}}).want(201)
+	for session, namespace := range map[string][]string{"named": {"users", "bob"}, "free": {"users", "ada"}} {
+		turn(c.client, session, "no", object{"memory_namespace": namespace}).wantCode(409, "namespace_fixed")
+	}
+	var s struct {
+		Namespace []string `json:"memory_namespace"`
+	}
+	ada.get(c.path("/sessions/ada")).want(200).into(&s)
+	if !slices.Equal(s.Namespace, []string{"users", "ada"}) {
+		t.Errorf("the session is in %q", s.Namespace)
+	}
+
+	ask := func(session string) object {
+		return object{"session_id": session, "pending": []object{user("which colour is my parrot?")}, "memories": object{}}
+	}
+	for session, by := range map[string]client{"ada": ada, "named": c.client, "ada-new": ada} {
+		text := string(by.post(c.path("/context"), ask(session)).want(200).body)
+		if !strings.Contains(text, "ada has a parrot") || strings.Contains(text, "bob") {
+			t.Errorf("the window of %s: %s", session, text)
+		}
+	}
+	call := object{"name": "memory_recall", "session_id": "named", "arguments": object{"query": "parrot"}}
+	if text := string(c.post(c.path("/tools/call"), call).want(200).body); !strings.Contains(text, "ada has") || strings.Contains(text, "bob") {
+		t.Errorf("a tool in the session: %s", text)
+	}
+	for _, scope := range []string{"transcript", "both"} {
+		for _, query := range []string{"parrot", "*"} {
+			for range 2 { // not indexed yet, and perhaps indexed
+				body := object{"query": query, "scope": scope, "limit": 50}
+				text := string(ada.post(c.path("/memories/recall"), body).want(200).body)
+				if !strings.Contains(text, "blue") || !strings.Contains(text, "parrot of ada") || strings.Contains(text, "bob") || strings.Contains(text, "red") {
+					t.Errorf("%s %q: %s", scope, query, text)
+				}
+				body["namespace"] = []string{"users", "ada"}
+				if same := string(c.post(c.path("/memories/recall"), body).want(200).body); same != text {
+					t.Errorf("%s %q: the key finds %s, the namespace %s", scope, query, text, same)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/sessions", "/sessions?sort=-last_activity_at", "/sessions?q=parrot", "/sessions?fields=preview,window"} {
+		text := string(ada.get(c.path(path)).want(200).body)
+		if !strings.Contains(text, `"id":"ada"`) || !strings.Contains(text, `"id":"named"`) || strings.Contains(text, "bob") || strings.Contains(text, `"id":"free"`) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	for _, foreign := range []string{"bob", "free"} {
+		at := c.path("/sessions/" + foreign)
+		for _, path := range []string{at, at + "/messages", at + "/export", at + "/stream"} {
+			ada.get(path).problem(404)
+		}
+		turn(ada, foreign, "mine", nil).problem(404)
+		ada.post(c.path("/context"), ask(foreign)).problem(404)
+		ada.post(at+"/rewind", object{"to_turn": 0}).problem(404)
+		ada.post(at+"/fork", object{}).problem(404)
+		ada.post(at+"/summary", object{"action": "reset"}).problem(404)
+		ada.do("DELETE", at, nil).problem(404)
+		ada.post(c.path("/tools/call"), object{"name": "memory_list", "session_id": foreign}).problem(404)
+	}
+	// A copy of the session stays in the namespace.
+	ada.post(c.path("/sessions/ada/fork"), object{"as": "copy"}).want(201)
+	bob.get(c.path("/sessions/copy")).problem(404)
+	var file object
+	ada.get(c.path("/sessions/ada/export")).want(200).into(&file)
+	file["session"].(object)["id"] = "again"
+	bob.post(c.path("/sessions/import"), file).problem(404)
+	ada.post(c.path("/sessions/import"), file).want(201)
+	bob.get(c.path("/sessions/again")).problem(404)
+	ada.do("DELETE", c.path("/sessions/again"), nil).want(204)
+}

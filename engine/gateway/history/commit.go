@@ -265,7 +265,7 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		return nil
 	}
 	req := session.TurnRequest{SessionID: f.to, Format: all.format.String(), RewindTo: f.back,
-		IfRevision: new(f.revision()), Mode: transcript.ModeRepair}
+		IfRevision: new(f.revision()), Mode: transcript.ModeRepair, Namespace: x.ask.Namespace}
 	if x.Delegation != "" {
 		req.DelegationID = &x.Delegation
 	}
@@ -278,7 +278,7 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 		return err
 	}
 	if f.match.Case == align.SideCall && f.head == nil {
-		if err := svc.makeSide(ctx, c, projectID, f.to); err != nil {
+		if err := svc.makeSide(ctx, c, projectID, f.to, x.ask.Namespace); err != nil {
 			return err
 		}
 		req.IfRevision = nil // Side calls do not depend on each other.
@@ -315,8 +315,9 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 }
 
 // makeSide creates the session of side calls, unless another request has.
-func (svc *Service) makeSide(ctx context.Context, c ident.Caller, projectID, id string) error {
-	_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: id, Kind: session.KindBackground})
+func (svc *Service) makeSide(ctx context.Context, c ident.Caller, projectID, id string, namespace []string) error {
+	_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: id, Kind: session.KindBackground,
+		Namespace: namespace})
 	if known, ok := fault.As(err); ok && known.Code == "session_exists" {
 		return nil
 	}

@@ -52,11 +52,12 @@ func New(db *records.DB, projects *project.Service, sessions *session.Service, l
 
 // Ask is a request for a model's reply, as far as it is needed to find what is new.
 type Ask struct {
-	Session string // as returned by align.Identify; empty if only Previous identifies it
-	Agent   string // whose chain it is, and the delegation of the stored messages; empty for the main agent
-	Format  chat.Format
-	Kind    string // distinguishes the requests of different programs; empty if all are from one
-	Tools   bool   // the request has tools
+	Namespace []string // of a new session, and of its memories; nil if it has none
+	Session   string   // as returned by align.Identify; empty if only Previous identifies it
+	Agent     string   // whose chain it is, and the delegation of the stored messages; empty for the main agent
+	Format    chat.Format
+	Kind      string // distinguishes the requests of different programs; empty if all are from one
+	Tools     bool   // the request has tools
 	// Messages are the elements of the request's messages or input, as the client sent them, including system messages.
 	Messages []json.RawMessage
 	// Delta says that Messages are only the new ones. A known Previous implies it, unless Messages turn out to include the

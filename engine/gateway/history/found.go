@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -162,7 +163,7 @@ func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string,
 			out[i].id = ident.ForkOf(x.base, n)
 		}
 	}
-	p, items, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) (keys [][]byte) {
+	p, items, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) (keys [][]byte) {
 		for i := range out {
 			keys = append(keys, records.Session.Key(pinc, out[i].id))
 		}
@@ -173,7 +174,16 @@ func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string,
 	}
 	x.Project = p
 	for i := range out {
-		if out[i].head, err = svc.sessions.KnownHead(c.Tenant, p, out[i].id, items[i]); err != nil {
+		if out[i].head, err = svc.sessions.KnownHead(c.Tenant, p, out[i].id, items[i]); err == nil {
+			err = out[i].head.CheckReach(c, out[i].id)
+		}
+		if err == nil && out[i].fork == 0 && out[i].head != nil && x.ask.Namespace == nil {
+			x.ask.Namespace = out[i].head.Namespace // that of its forks, too
+		}
+		if fault.IsNotFound(err) && x.ask.Previous != "" {
+			err = errUnknown(x.ask.Previous)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -86,7 +86,7 @@ func (svc *Service) before(ctx context.Context, c ident.Caller, projectID string
 
 // response reads where a response is stored. It returns nil if the response is unknown.
 func (svc *Service) response(ctx context.Context, c ident.Caller, projectID string, id *responseID) (*Response, error) {
-	_, items, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+	_, items, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
 		return [][]byte{records.Response.Key(pinc, *id)}
 	})
 	if err != nil || items[0].Value == nil {
@@ -172,7 +172,7 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 		return nil
 	}
 	if l.incarnation == (ident.Incarnation{}) {
-		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: l.session})
+		_, err := svc.sessions.Create(ctx, c, ident.Once{}, projectID, session.Spec{ID: l.session, Namespace: x.ask.Namespace})
 		if known, ok := fault.As(err); err != nil && (!ok || known.Code != "session_exists") {
 			return err
 		}

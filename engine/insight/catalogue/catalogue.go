@@ -52,6 +52,8 @@ type Query struct {
 	Since  *time.Time // last activity then or later
 	Text   string     // the id or the title contains it, or a message is found by it
 	Fields []string   // any of fieldPreview and fieldWindow
+	// Namespace selects the sessions in it and below it. The default is that of a caller who is narrowed to one.
+	Namespace []string
 }
 
 // The orders of a list. A leading minus reverses an order.
@@ -106,7 +108,7 @@ func (q *Query) check(page records.Page) error {
 // takes reports whether a session passes all filters except the text.
 func (q *Query) takes(h *session.NamedHead) bool {
 	return h.Counts(h.ID) && (q.Agent == "" || q.Agent == h.Agent) && (q.Kind == "" || q.Kind == h.Kind) &&
-		(q.Since == nil || !h.LastActivity.Before(*q.Since))
+		ident.Below(h.Namespace, q.Namespace) && (q.Since == nil || !h.LastActivity.Before(*q.Since))
 }
 
 // List lists a project's sessions. It returns not_found, out_of_range, invalid_cursor, and invalid_value for an invalid
@@ -117,8 +119,15 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	if err := q.check(page); err != nil {
 		return out, err
 	}
+	c, namespace, err := c.In(q.Namespace)
+	if err == nil {
+		err = ident.CheckNamespace("namespace", namespace)
+	}
+	if err != nil {
+		return out, err
+	}
+	q.Namespace = namespace
 	l := lister{svc: svc, ctx: ctx, c: c, q: &q}
-	var err error
 	if l.project, err = svc.projects.Find(ctx, c, projectID); err != nil {
 		return out, err
 	}

@@ -32,7 +32,8 @@ func (l *lister) match() error {
 		return nil
 	}
 	got, err := l.svc.recall.Recall(l.ctx, l.c, l.project.ID,
-		recall.Query{Query: l.q.Text, Limit: maxMatches, Scope: "transcript", Background: true})
+		recall.Query{Query: l.q.Text, Limit: maxMatches, Scope: "transcript", Background: true,
+			Namespace: l.q.Namespace})
 	if err != nil {
 		return err
 	}

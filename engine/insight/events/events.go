@@ -262,7 +262,7 @@ func (f *follower) turns(ctx context.Context, h *session.Head) (out []added, err
 func (f *follower) decisions(ctx context.Context) (out []decision.Row, err error) {
 	since := time.UnixMilli(f.at).Add(-lately).UTC()
 	for page := (records.Page{Limit: 100}); len(out) < maxEvents; {
-		list, err := f.svc.decisions.List(ctx, f.c, f.project, decision.Filter{Session: f.id, Since: &since}, page)
+		list, err := f.svc.decisions.List(ctx, f.c.Unconfined(), f.project, decision.Filter{Session: f.id, Since: &since}, page)
 		if err != nil {
 			return nil, err
 		}

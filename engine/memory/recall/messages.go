@@ -41,7 +41,7 @@ func (r *recalling) findMessages() error {
 		}
 	}
 	q := &index.Query{Space: index.Transcripts(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
-		Viewer: r.viewer, Limit: r.Limit}
+		Viewer: r.viewer, Limit: r.Limit, Under: r.memories.Under()}
 	if r.SessionID != "" {
 		_, h, err := r.svc.sessions.Existing(r.ctx, r.caller, r.project.ID, r.SessionID)
 		if fault.IsNotFound(err) && r.Scope == scopeBoth {
@@ -78,8 +78,11 @@ func (r *recalling) findMessages() error {
 		h, known := live[d.Session]
 		if !known {
 			_, found, _, err := r.svc.sessions.ReadHead(r.ctx, r.caller, r.project.ID, d.Session)
-			if errors.Is(err, records.ErrDamaged) {
+			switch {
+			case errors.Is(err, records.ErrDamaged):
 				r.out.Incomplete, err = true, nil
+			case fault.IsNotFound(err): // the caller does not reach it
+				err = nil
 			}
 			if err != nil {
 				return false, err
@@ -146,7 +149,7 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 		if err != nil {
 			found.damaged = true
 		}
-		if m == nil || r.SessionID != "" && r.SessionID != m.id {
+		if m == nil || r.SessionID != "" && r.SessionID != m.id || !ident.Below(m.head.Namespace, r.Namespace) {
 			continue
 		}
 		docs, languages, err := r.svc.analyse(r.ctx, r.tenant, m, budget)

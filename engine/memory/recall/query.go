@@ -74,7 +74,7 @@ type request struct {
 // memoriesAlone reports whether the query asks for something that no message has.
 func (q *Query) memoriesAlone() bool {
 	return q.Category != "" || q.Source != "" ||
-		len(q.Categories)+len(q.Namespace)+len(q.Metadata)+len(q.Value) > 0
+		len(q.Categories)+len(q.Metadata)+len(q.Value) > 0
 }
 
 // check checks a query and fills in defaults.

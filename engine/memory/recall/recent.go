@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -54,7 +55,7 @@ func (r *recalling) recentMessages() error {
 func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 	take := func(h session.NamedHead) {
 		if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.ID == r.SessionID) &&
-			r.shows(h.Kind) {
+			r.shows(h.Kind) && ident.Below(h.Namespace, r.Namespace) {
 			sessions = append(sessions, h)
 		}
 	}

@@ -52,7 +52,7 @@ func readStreamState(value []byte) (s streamState, err error) {
 // has.
 func (svc *Service) enableTranscripts(ctx context.Context, c ident.Caller, projectID string) error {
 	p, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (*project.Record, error) {
-		p, err := svc.projects.Project(t, c, projectID)
+		p, err := svc.projects.Project(t, c.Unconfined(), projectID)
 		if err != nil || p.Recalls {
 			return p, err
 		}
@@ -166,6 +166,10 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	var err error
 	if m.state, err = readStreamState(got[1].Value); err != nil || got[1].Damaged {
 		return nil, index.ErrBroken
+	}
+	if got[1].Value == nil {
+		pinc, _, _ := records.UnindexedJob.Split(mark.Key)
+		m.state.Namespace = index.Transcripts(pinc).Number(ident.NamespacePath(m.head.Namespace))
 	}
 	return m, nil
 }
@@ -333,7 +337,7 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			if err != nil {
 				continue // Damaged ones are reported when they are listed.
 			}
-			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
+			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Path: ident.NamespacePath(m.head.Namespace), Group: hd.Delegation,
 				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
 				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg), "")
 			parts := read.Passages

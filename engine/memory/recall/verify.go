@@ -106,6 +106,8 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	case c.sessions.Missing(sinc):
 		s.Orphan("it tells how far a session is indexed that does not exist")
 	case h == nil:
+	case state.Namespace != index.Transcripts(x.Project).Number(ident.NamespacePath(h.Namespace)):
+		h.Of(s).Mismatch("it is indexed in another namespace than %q", ident.NamespacePath(h.Namespace))
 	case state.Messages > h.Messages:
 		h.Of(s).Mismatch("%d messages are indexed, the session has %d", state.Messages, h.Messages)
 	case state.Superseded.Equal(h.Superseded) && c.dead[projectStream{x.Project, sinc}] > state.Gone && !x.Lost:

@@ -22,7 +22,7 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
 	// MemoryNamespace limits the call to memories in this namespace and below it. It is the default for calls that name no
-	// namespace.
+	// namespace. If empty, it is the session's.
 	MemoryNamespace []string `json:"memory_namespace,omitempty"`
 }
 
@@ -88,6 +88,15 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	if call.SessionID != "" {
 		if err := ident.CheckSession("session_id", call.SessionID); err != nil {
 			return Result{}, err
+		}
+	}
+	if call.SessionID != "" && len(call.MemoryNamespace) == 0 {
+		_, h, _, err := svc.sessions.ReadHead(ctx, c, projectID, call.SessionID)
+		if err != nil {
+			return Result{}, err
+		}
+		if h != nil {
+			call.MemoryNamespace = h.Namespace
 		}
 	}
 	c, namespace, err := c.In(call.MemoryNamespace)

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
@@ -18,13 +19,15 @@ import (
 type Service struct {
 	db       *records.DB
 	projects *project.Service
+	sessions *session.Service
 	memories *memory.Service
 	recalls  *recall.Service
 }
 
 // New returns a Service.
-func New(db *records.DB, projects *project.Service, memories *memory.Service, recalls *recall.Service) *Service {
-	return &Service{db: db, projects: projects, memories: memories, recalls: recalls}
+func New(db *records.DB, projects *project.Service, sessions *session.Service, memories *memory.Service,
+	recalls *recall.Service) *Service {
+	return &Service{db: db, projects: projects, sessions: sessions, memories: memories, recalls: recalls}
 }
 
 // Names of the tools.

@@ -54,7 +54,7 @@ func race(t *testing.T, over [2]*Store, fn func(s *Store, racer int)) {
 // increments.
 func TestLostUpdates(t *testing.T) {
 	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
-		const each = 12
+		const each = 6
 		over := servers(t, database(t))
 		mustCommit(t, over[0], store.Batch{Put: put("counter", "0")})
 		race(t, over, func(s *Store, _ int) {

@@ -16,7 +16,7 @@ import (
 func TestRandomRaces(t *testing.T) { underBoth(t, testRandomRaces) }
 
 func testRandomRaces(t *testing.T, database func(testing.TB) string) {
-	const rounds, seed = 600, 11
+	const rounds, seed = 300, 11
 	random := rand.New(rand.NewPCG(seed, 0))
 	url := database(t)
 	servers := []*Store{openURL(t, url), openURL(t, url)}

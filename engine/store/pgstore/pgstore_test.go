@@ -83,18 +83,20 @@ func TestSealed(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return store.Seal(openEmptied(t, url)) })
 }
 
-// Poolers that give each transaction another connection need one of these.
+// Poolers that give each transaction another connection need one of these. The simple protocol, where one error ends
+// all statements of a round trip, is tested under both guards.
 func TestWithoutPreparedStatements(t *testing.T) {
 	t.Parallel()
-	underBoth(t, func(t *testing.T, database func(testing.TB) string) {
-		for _, mode := range []string{"exec", "simple_protocol"} {
-			t.Run(mode, func(t *testing.T) {
-				t.Parallel()
-				url := database(t) + "&default_query_exec_mode=" + mode
-				storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
-			})
-		}
-	})
+	for _, c := range []struct {
+		mode     string
+		database func(testing.TB) string
+	}{{"exec", postgres.Database}, {"simple_protocol", postgres.Database}, {"simple_protocol", postgres.Relative}} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			url := c.database(t) + "&default_query_exec_mode=" + c.mode
+			storetest.Run(t, func(t *testing.T) store.Store { return openEmptied(t, url) })
+		})
+	}
 }
 
 func TestModel(t *testing.T) {

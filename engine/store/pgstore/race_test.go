@@ -186,12 +186,13 @@ func testNothingBehindADeletion(t *testing.T, database func(testing.TB) string) 
 func TestDeletingNothingTakesPart(t *testing.T) { underBoth(t, testDeletingNothingTakesPart) }
 
 func testDeletingNothingTakesPart(t *testing.T, database func(testing.TB) string) {
+	const rounds = 30
 	url := database(t)
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
 	defer two.Close()
 	seen := 0
-	for round := range 60 {
+	for round := range rounds {
 		key, mark := fmt.Sprint("k", round), fmt.Sprintf("m%d/", round)
 		batch := store.Batch{Delete: [][]byte{b(key)}}
 		for n := range 2000 { // so that it takes some time
@@ -213,5 +214,5 @@ func testDeletingNothingTakesPart(t *testing.T, database func(testing.TB) string
 			}
 		}
 	}
-	t.Logf("%d of 60 rounds told something", seen)
+	t.Logf("%d of %d rounds told something", seen, rounds)
 }

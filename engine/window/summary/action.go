@@ -75,7 +75,7 @@ func (svc *Service) reset(ctx context.Context, c ident.Caller, once ident.Once, 
 // turn.
 func (svc *Service) sessionFor(t *records.Tx, c ident.Caller, projectID, id string, sinc ident.Incarnation,
 ) (*project.Record, *session.Head, *project.Setup, error) {
-	p, err := svc.projects.Project(t, c, projectID)
+	p, err := svc.projects.Project(t, c.Unconfined(), projectID)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -85,6 +85,9 @@ func (svc *Service) sessionFor(t *records.Tx, c ident.Caller, projectID, id stri
 	}
 	h, err := records.GetTx[session.Head](t, records.Session.Key(p.Incarnation, id))
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := h.CheckReach(c, id); err != nil {
 		return nil, nil, nil, err
 	}
 	if h == nil {

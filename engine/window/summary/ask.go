@@ -49,7 +49,7 @@ func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (_ *entry, c
 		return entry, false, nil
 	}
 	due, err := records.Update(ctx, svc.db, w.Caller, ident.Once{}, func(t *records.Tx) (due *time.Time, err error) {
-		p, err := svc.projects.Project(t, w.Caller, w.Project)
+		p, err := svc.projects.Project(t, w.Caller.Unconfined(), w.Project)
 		if err != nil {
 			return nil, err
 		}
