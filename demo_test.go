@@ -79,8 +79,8 @@ func TestDemo(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 	fates := p.fates()
-	for _, want := range []string{"keep mneme kept", "drop latest-only superseded", "drop depth-compress beyond_depth",
-		"compress depth-compress beyond_depth", "drop tool-pair-trim over_max_tokens", "summarise summarise summarised",
+	for _, want := range []string{"keep mneme kept", "drop latest-only superseded", "drop tool-pair-trim beyond_depth",
+		"compress tool-pair-trim beyond_depth", "drop tool-pair-trim over_max_tokens", "summarise summarise summarised",
 		"truncate tool-result-clear result_too_long", "strip mneme thinking_prefix", "inject mneme recalled"} {
 		if fates[want] == 0 {
 			t.Errorf("no message in it is %s: %v", want, fates)

@@ -149,6 +149,11 @@ func (f *filler) settings(ctx context.Context) error {
 		return err
 	}
 	pipeline := settings.Pipeline
+	for _, step := range pipeline {
+		if step["policy"] == "tool-result-clear" {
+			step["config"] = map[string]any{"max_result_tokens": 3000}
+		}
+	}
 	if len(pipeline) == 0 || pipeline[0]["policy"] != policyName {
 		pipeline = append([]map[string]any{{"policy": policyName}}, pipeline...)
 	}

@@ -73,10 +73,11 @@ var opSpecs = [...]opSpec{
 			"says that messages were left out and which literals (ids, codes, addresses, paths, numbers) they named: `[earlier messages left " +
 			"out] They named LABEL: LITERAL, LITERAL; LABEL: LITERAL`. It names literals of those records of the range " +
 			"that this plan drops or compresses and that the viewer may see. The range is whole atoms; the plan must drop " +
-			"or compress the first and the last of them. `argument`: the most tokens of its text, 1 to 4000. Where there " +
-			"is nothing to name, the text is the marker `[earlier messages left out]` alone. The reason in the report is " +
-			"`ledger`, with the number of literals. The message is shown as a user's, never as a system prompt's. It takes the place of the marker: an INSERT of the marker's text in the " +
-			"same plan does nothing. It may overlap all ops. One LEDGER a plan; [how it is filled](#ledger)"},
+			"or compress the first and the last of them. `argument`: the most tokens of its text, 1 to 4000. The " +
+			"reason in the report is `ledger`, with the number of literals. The message is shown as a user's, never as a " +
+			"system prompt's. Where there is nothing to name, it does nothing; otherwise it takes the place of an INSERT of " +
+			"the text `[earlier messages left out]` in the same plan. It may overlap all ops. One LEDGER a plan; " +
+			"[how it is filled](#ledger)"},
 }
 
 // specOf finds an op by its code and template. If the template is unknown, it returns another one of the op; for an

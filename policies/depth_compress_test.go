@@ -110,29 +110,14 @@ func TestDepthCountsPlaces(t *testing.T) {
 	equal(t, brief(run(t, depthcompress.Assemble, &s.Table)), "compress 0..1 beyond_depth", "compress 2..3 beyond_depth")
 }
 
-// What the budget does not hold in full becomes questions, which cost no messages.
-func TestDepthGoesByTheBudget(t *testing.T) {
+// The budget has no say: tool-pair-trim fits a window.
+func TestDepthIgnoresTheBudget(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 12)
-	s.BudgetMessages = 10
-	ops := brief(run(t, depthcompress.Assemble, &s.Table))
-	if len(ops) != 8 || ops[7] != "compress 14..15 beyond_room" {
-		t.Errorf("plan %q", ops)
-	}
-	s.BudgetMessages, s.BudgetTokens = 0, 200 // 140 tokens for turns in full, questions cost as much as turns
-	for i := range s.Records {
-		s.Records[i].CompressedTokens = 20 * uint32(1-i%2)
-	}
+	s.BudgetMessages, s.BudgetTokens = 10, 50
 	equal(t, brief(run(t, depthcompress.Assemble, &s.Table)))
-	for i := range s.Records {
-		s.Records[i].CompressedTokens = 19 * uint32(1-i%2)
-	}
-	if ops := run(t, depthcompress.Assemble, &s.Table); len(ops) != 5 {
-		t.Errorf("plan %q", brief(ops))
-	}
 }
 
-// Everything in an old turn is compressed or dropped but what must stay, in runs as long as can be: what is beyond the
-// depth, and what a replay over full turns leaves out.
+// Everything in an old turn is compressed or dropped but what must stay, in runs as long as can be.
 func TestDepthCompressRuns(t *testing.T) {
 	seeded(t, 800, 20, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 		depth, step := 1+rng.IntN(12), 1+rng.IntN(6)
@@ -145,38 +130,14 @@ func TestDepthCompressRuns(t *testing.T) {
 		for n := step / 2; n <= newest-depth; n += step { // the last place that a whole number of steps reaches
 			beyond = n
 		}
-		all := atoms(table)
-		full := *table
-		full.BudgetTokens = uint32(float64(table.BudgetTokens) * 0.7)
-		if table.BudgetTokens > 0 {
-			full.BudgetTokens = max(full.BudgetTokens, 1)
-		}
-		p := &played{t: &full, all: all, gone: make([]bool, len(all)), question: -1, share: 0.75, tokenShare: 0.9375, bounded: true,
-			notices: make([]bool, len(table.Records))}
-		for i, a := range all {
-			p.gone[i] = a.system()
-		}
-		p.tokensShort = true
-		for range all {
-			p.arrive()
-		}
-		last := uint32(0)
-		for _, r := range table.Records {
-			last = max(last, r.Turn)
-		}
 		ops := run(t, depthcompress.Assemble, table)
 		by := covered(table, ops)
-		for n, a := range all {
-			room := n < p.from && (p.from == len(all) || p.turn(n) != p.turn(p.from) ||
-				p.turn(n) != last && n != p.question)
-			old := (int(a.records[0].Turn) <= beyond || room) && !a.stays() && !a.flagged(mneme.Compressed)
+		for _, a := range atoms(table) {
+			old := int(a.records[0].Turn) <= beyond && !a.stays() && !a.flagged(mneme.Compressed)
 			for i := a.first; i <= a.last; i++ {
 				if (by[i] >= 0) != old {
-					asks := by[i] < 0 && p.tokensShort && room // a question that saves nothing
-					if !asks {
-						t.Fatalf("record %d of turn %d: in an op %v, old %v\n%q\n%s", i, a.records[0].Turn, by[i] >= 0,
-							old, brief(ops), listed(table))
-					}
+					t.Fatalf("record %d of turn %d: in an op %v, old %v\n%q\n%s", i, a.records[0].Turn, by[i] >= 0,
+						old, brief(ops), listed(table))
 				}
 			}
 		}

@@ -1,10 +1,11 @@
 package policies_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
-	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
@@ -31,6 +32,9 @@ func growth(seed uint64, turns int, each func(table *mnemetest.Table, grew bool)
 			if r := &table.Records[i]; i+start == asked || r.Atom == table.Records[last].Atom {
 				r.Flags |= mneme.Mandatory
 			}
+			if r := &table.Records[i]; r.Role == mneme.User {
+				r.CompressedTokens = r.Tokens + 9
+			}
 		}
 		each(table, start > 0)
 	}
@@ -53,13 +57,15 @@ func growth(seed uint64, turns int, each func(table *mnemetest.Table, grew bool)
 // shown are the records of a window, by their numbers in the session; an earlier question's is negative.
 func shown(t *testing.T, table *mnemetest.Table, policy mneme.Policy) (out []int64) {
 	t.Helper()
-	by := covered(table, run(t, policy, table))
+	ops := run(t, policy, table)
+	by := covered(table, ops)
 	for i, r := range table.Records {
-		if by[i] >= 0 {
+		asked := by[i] >= 0 && ops[by[i]].Code == mneme.OpCompress && r.Role == mneme.User
+		if by[i] >= 0 && !asked && ops[by[i]].Code != mneme.OpTruncate {
 			continue
 		}
 		seq := int64(r.Seq)
-		if r.Flags.Has(mneme.Compressed) {
+		if asked || r.Flags.Has(mneme.Compressed) {
 			out = append(out, -seq)
 		} else {
 			out = append(out, seq)
@@ -79,7 +85,7 @@ func begins(now, before []int64) bool {
 }
 
 // While the table's start stands still, a window begins with the one before it, except where the newest atom made it
-// exceed the budget; and after such a cut, so much room is free that it is rare.
+// exceed the budget or a turn began that would have no room; and after such a cut, so much room is free that it is rare.
 func TestCutsStandStill(t *testing.T) {
 	for name, budget := range map[string]struct{ messages, tokens uint32 }{
 		"messages": {50, 0},
@@ -99,7 +105,8 @@ func TestCutsStandStill(t *testing.T) {
 					windows++
 					if !begins(now, before) {
 						cuts++
-						if !moved && spare(table, before) {
+						begins := table.Records[len(table.Records)-1].Role == mneme.User
+						if !moved && !begins && spare(table, before) {
 							t.Fatalf("seed %d: the window of %d messages was cut though it had room", seed, len(before))
 						}
 					}
@@ -123,44 +130,18 @@ func spare(table *mnemetest.Table, before []int64) bool {
 			kept[i] = kept[i] || seq == int64(r.Seq)
 		}
 	}
-	return fits(table, kept, markerRoom)
+	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16+max(uint64(table.BudgetTokens)/10, 200))
 }
 
-// compressed is a table as depth-compress leaves it.
-func compressed(t *testing.T, table *mnemetest.Table) *mnemetest.Table {
-	t.Helper()
-	out := *table
-	out.Records = nil
-	ops := run(t, depthcompress.Assemble, table)
-	by := covered(table, ops)
-	for i, r := range table.Records {
-		switch {
-		case by[i] < 0:
-			out.Records = append(out.Records, r)
-		case ops[by[i]].Code == mneme.OpCompress && r.Role == mneme.User:
-			r.Tokens, r.CompressedTokens, r.Flags = r.CompressedTokens, 0, r.Flags|mneme.Compressed
-			out.Records = append(out.Records, r)
-		}
-	}
-	return &out
-}
-
-// With both policies a session's windows share their beginnings, hold what they may, and show every turn that is not in
-// full as its question as long as there is room.
-func TestQuestionsAndCutsTogether(t *testing.T) {
+// Windows of a session share their beginnings and hold what they may.
+func TestWindowsShareTheirBeginnings(t *testing.T) {
 	for seed := range uint64(4) {
 		var before []int64
 		windows, same, all, fill := 0, 0, 0, 0.0
 		growth(seed, 200, func(table *mnemetest.Table, older bool) {
-			for i := range table.Records {
-				if r := &table.Records[i]; r.Role == mneme.User {
-					r.CompressedTokens = r.Tokens + 9
-				}
-			}
 			table.BudgetMessages, table.BudgetTokens = 50, 4000
-			left := compressed(t, table)
-			checkLaw(t, left)
-			now := shown(t, left, toolpairtrim.Assemble)
+			checkLaw(t, table)
+			now := shown(t, table, toolpairtrim.Assemble)
 			if older {
 				windows++
 				all += len(before)
@@ -180,7 +161,7 @@ func TestQuestionsAndCutsTogether(t *testing.T) {
 			}
 			before = now
 		})
-		if share, mean := float64(same)/float64(all), fill/float64(windows); share < .77 || mean < .7 {
+		if share, mean := float64(same)/float64(all), fill/float64(windows); share < .8 || mean < .6 {
 			t.Errorf("seed %d: share %.2f, fill of messages %.2f over %d windows", seed, share, mean, windows)
 		}
 	}
@@ -188,12 +169,35 @@ func TestQuestionsAndCutsTogether(t *testing.T) {
 
 // A cut leaves at most the share, and whole turns.
 func TestLowWaterShare(t *testing.T) {
-	s := new(policytest.Talk).Turns(1, 26)
-	s.BudgetMessages = 50
-	want := []string{"drop 0..15 over_max_messages", `insert 16 "[earlier messages left out]"`}
+	s := new(policytest.Talk)
+	for turn := range uint32(7) {
+		s.Say(turn+1, mneme.User, 10).Call(turn+1, 4, 10).Say(turn+1, mneme.Assistant, 10)
+	}
+	s.BudgetMessages, s.Config = 30, map[string]any{"turn_room": 0.0}
+	want := []string{"drop 0..20 over_max_messages", `insert 21 "[earlier messages left out]"`}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
-	s.Turns(27, 33) // 50 messages since the cut
-	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
+}
+
+// Plain turns are cut to exactly the depth, and stay until the bound is exceeded again.
+func TestCutLeavesTheDepth(t *testing.T) {
+	for turns, from := range map[uint32]int{25: 0, 26: 6, 30: 10, 31: 10, 35: 10, 36: 16, 41: 16, 42: 22, 47: 22, 48: 28} {
+		s := new(policytest.Talk).Turns(1, turns-1).Say(turns, mneme.User, 10)
+		s.BudgetMessages = 50
+		ops := run(t, toolpairtrim.Assemble, &s.Table)
+		if got := len(covered(&s.Table, nil)) - kept(&s.Table, ops); got != 2*from {
+			t.Errorf("%d turns: the newest of %d messages that went, want %d; plan %q", turns, got, 2*from, brief(ops))
+		}
+	}
+}
+
+// kept counts the records that no op names.
+func kept(table *mnemetest.Table, ops []mnemetest.Op) (n int) {
+	for _, by := range covered(table, ops) {
+		if by < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // A share of a small bound that rounds to nothing is not the absence of a bound.
@@ -212,21 +216,134 @@ func TestLongTurnKeepsItsQuestion(t *testing.T) {
 		s.Call(3, 1, 10)
 	}
 	s.BudgetMessages = 30
-	want := []string{"drop 0..3 over_max_messages", "drop 5..64 over_max_messages",
+	want := []string{"drop 0..3 over_max_messages", "drop 5..68 over_max_messages",
 		`insert 4 "[earlier messages left out]"`}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
+	s.Config = map[string]any{"turn_room": 0.0}
 	s.Say(3, mneme.Assistant, 10).Say(4, mneme.User, 10)
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
 }
 
-// Earlier questions go before turns in full, and not for the sake of messages, which they do not cost.
-func TestQuestionsGoFirst(t *testing.T) {
+// Of turns that go the newest questions are left, as many as have room.
+func TestQuestionsAreLeft(t *testing.T) {
+	s := new(policytest.Talk).Turns(1, 60)
+	for i := range s.Records {
+		s.Records[i].CompressedTokens = 25 * uint32(1-i%2)
+	}
+	s.BudgetTokens, s.CountTokens = 3200, fiveTokens // room for 200 tokens of questions
+	s.Config = map[string]any{"depth": 20, "depth_step": 1}
+	ops := brief(run(t, toolpairtrim.Assemble, &s.Table))
+	if len(ops) != 10 || ops[0] != "drop 0..63 beyond_depth" || ops[1] != "compress 64..65 beyond_depth" ||
+		ops[8] != "compress 78..79 beyond_depth" || ops[9] != `insert 64 "[earlier messages left out]"` {
+		t.Errorf("plan %q", ops)
+	}
+	s.Config["question_tokens"] = 0
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..79 beyond_depth", `insert 80 "[earlier messages left out]"`)
+	s.Records[70].CompressedTokens = 201 // it is shortened, and costs 44 tokens
+	delete(s.Config, "question_tokens")
+	if ops := brief(run(t, toolpairtrim.Assemble, &s.Table)); ops[0] != "drop 0..65 beyond_depth" || len(ops) != 9 {
+		t.Errorf("plan %q", ops)
+	}
+}
+
+// Questions that depth-compress left stay while there is room, and do not count as messages.
+func TestQuestionsOfAnEarlierStep(t *testing.T) {
 	s := new(policytest.Talk)
 	for turn := range uint32(40) {
 		s.Say(turn+1, mneme.User, 20).Marked(mneme.Compressed)
 	}
 	s.Turns(41, 60)
-	s.BudgetMessages, s.BudgetTokens = 30, 2000
-	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
-		"drop 0..15 over_max_tokens", "drop 40..49 over_max_messages", `insert 16 "[earlier messages left out]"`)
+	s.BudgetMessages, s.BudgetTokens, s.Config = 50, 2000, map[string]any{"ledger_tokens": 0}
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)))
+	s.BudgetTokens = 1000
+	ops := brief(run(t, toolpairtrim.Assemble, &s.Table))
+	equal(t, ops, "drop 0..24 over_max_tokens", `insert 25 "[earlier messages left out]"`)
+}
+
+// A ledger of all that went stands in the marker's place, or alone where each turn left its question. Without a marker
+// there is none.
+func TestLedger(t *testing.T) {
+	ledger := func(s *policytest.Talk) string {
+		t.Helper()
+		var out []string
+		for _, op := range run(t, toolpairtrim.Assemble, &s.Table) {
+			if op.Code == mneme.OpLedger || op.Code == mneme.OpInsert {
+				out = append(out, fmt.Sprint(op.Code, " ", op.First, " ", op.Last, " ", op.Argument))
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	s := new(policytest.Talk).Turns(1, 30)
+	for i := range s.Records {
+		s.Records[i].CompressedTokens = 25 * uint32(1-i%2)
+	}
+	s.CountTokens, s.Config = fiveTokens, map[string]any{}
+	for _, c := range []struct {
+		tokens         uint32
+		ledger, marker any
+		want           string
+	}{
+		{0, nil, nil, "10 0 19 1505"},
+		{8000, nil, nil, "10 0 19 805"},
+		{100_000, nil, nil, "10 0 19 1505"},
+		{900, nil, nil, "6 20 20 0, 10 0 19 205"}, // no room for questions
+		{610, nil, nil, "6 24 24 0, 10 0 23 157"},
+		{8000, 99, nil, "10 0 19 104"},
+		{8000, 0, nil, ""},
+		{8000, nil, false, ""},
+	} {
+		clear(s.Config)
+		if c.ledger != nil {
+			s.Config["ledger_tokens"] = c.ledger
+		}
+		if c.marker != nil {
+			s.Config["marker"] = c.marker
+		}
+		s.BudgetTokens = c.tokens
+		if got := ledger(s); got != c.want {
+			t.Errorf("%d tokens, config %v: %s, want %s", c.tokens, s.Config, got, c.want)
+		}
+	}
+}
+
+// A turn that uses tools is not begun where its like would not have room, once something was left out.
+func TestTurnRoom(t *testing.T) {
+	table := func(turns uint32) *policytest.Talk {
+		s := new(policytest.Talk)
+		for turn := range turns {
+			s.Say(turn+1, mneme.User, 10).Call(turn+1, 6, 10).Say(turn+1, mneme.Assistant, 10)
+		}
+		s.BudgetMessages = 30
+		return s
+	}
+	// 27 messages, and a turn that begins: nothing was left out before, and all fits.
+	s := table(3).Say(4, mneme.User, 10)
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)))
+	// Now the fourth turn does not fit. The fifth begins behind 18 messages, and would come to 27: it has room.
+	s = table(4).Say(5, mneme.User, 10)
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..17 over_max_messages", `insert 18 "[earlier messages left out]"`)
+	// The sixth would not.
+	s = table(5).Say(6, mneme.User, 10)
+	ops := run(t, toolpairtrim.Assemble, &s.Table)
+	equal(t, brief(ops), "drop 0..35 turn_room", `insert 36 "[earlier messages left out]"`)
+	if want := "turn_room: the turn would not have had room: of the last 5 with tool results one took 9 messages"; ops[0].Reason != want {
+		t.Errorf("reason %q, want %q", ops[0].Reason, want)
+	}
+	s.Config = map[string]any{"turn_room": 0.0}
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..17 over_max_messages", `insert 18 "[earlier messages left out]"`)
+	s.Config = map[string]any{"depth": 20, "depth_step": 1}
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..17 over_max_messages", `insert 18 "[earlier messages left out]"`)
+}
+
+// A long question of a turn that is cut inside is shown cut, so that its answer stays; never the newest.
+func TestPasteIsCut(t *testing.T) {
+	s := new(policytest.Talk).Say(1, mneme.User, 7200).Say(1, mneme.Assistant, 11)
+	s.BudgetMessages, s.BudgetTokens, s.CountTokens = 50, 8000, fiveTokens
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)))
+	s.Say(2, mneme.User, 900)
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "truncate 0..0 over_max_tokens 512")
+	s.Records[0].Flags |= mneme.Image
+	if ops := brief(run(t, toolpairtrim.Assemble, &s.Table)); len(ops) == 0 || ops[0] == "truncate 0..0 over_max_tokens 512" {
+		t.Errorf("a message with a picture is cut: %q", ops)
+	}
 }

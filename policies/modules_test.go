@@ -63,7 +63,7 @@ func TestModules(t *testing.T) {
 				t.Errorf("the module does not carry manifest.json: %v", err)
 			}
 			d := read(t, m)
-			if d.Name != m.Name || d.ABI != "1.1" || !slices.Equal(d.Hooks, []string{"assemble"}) ||
+			if d.Name != m.Name || d.ABI != map[bool]string{true: "1.2", false: "1.1"}[m.Name == "tool-pair-trim"] || !slices.Equal(d.Hooks, []string{"assemble"}) ||
 				d.Description == "" {
 				t.Errorf("manifest says %+v", d)
 			}
@@ -76,6 +76,9 @@ func TestDefaults(t *testing.T) {
 	for _, m := range policies.BuiltIn() {
 		config := map[string]any{}
 		for key, c := range read(t, m).Config {
+			if c.Default == nil {
+				continue
+			}
 			if number, ok := c.Default.(float64); ok && c.Type == "integer" {
 				config[key] = int(number)
 			} else {

@@ -45,11 +45,11 @@ func atoms(t *mnemetest.Table) []atom {
 	return all
 }
 
-// covered says by which op each record is named, -1 for none. INSERT names none.
+// covered says by which op each record is named, -1 for none. INSERT and LEDGER name none.
 func covered(t *mnemetest.Table, ops []mnemetest.Op) []int {
 	by := slices.Repeat([]int{-1}, len(t.Records))
 	for i, op := range ops {
-		if op.Code != mneme.OpInsert {
+		if op.Code != mneme.OpInsert && op.Code != mneme.OpLedger {
 			for r := op.First; r <= op.Last; r++ {
 				by[r] = i
 			}
@@ -71,10 +71,13 @@ func run(t *testing.T, policy mneme.Policy, table *mnemetest.Table) []mnemetest.
 	return result.Ops
 }
 
-// brief writes ops so that a test table can hold them: op, range, code of the reason.
+// brief writes all ops but the LEDGER so that a test table can hold them: op, range, code of the reason.
 func brief(ops []mnemetest.Op) []string {
 	var out []string
 	for _, op := range ops {
+		if op.Code == mneme.OpLedger {
+			continue
+		}
 		code := op.Reason
 		for i := range code {
 			if code[i] == ':' {

@@ -90,7 +90,7 @@ func TestToolPairTrim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.table.BudgetMessages, c.table.BudgetTokens = c.messages, c.tokens
-			c.table.Config = map[string]any{"low_water": 1.0}
+			c.table.Config = map[string]any{"low_water": 1.0, "depth": 100, "question_tokens": 0, "ledger_tokens": 0}
 			maps.Copy(c.table.Config, c.config)
 			c.table.CountTokens = fiveTokens
 			equal(t, brief(run(t, toolpairtrim.Assemble, &c.table.Table)), c.want...)
@@ -100,7 +100,7 @@ func TestToolPairTrim(t *testing.T) {
 
 func TestToolPairTrimSaysWhy(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 40)
-	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0}
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100, "ledger_tokens": 0}
 	ops := run(t, toolpairtrim.Assemble, &s.Table)
 	if want := "over_max_messages: the window came to 51 messages, the budget is 50"; ops[0].Reason != want {
 		t.Errorf("reason %q, want %q", ops[0].Reason, want)
@@ -140,8 +140,9 @@ func TestToolPairTrimMarksWhatIsMissing(t *testing.T) {
 			s.BudgetTokens, s.CountTokens = c.tokens, fiveTokens
 			s.SummaryCovers, s.OlderExist = c.covers, c.older
 			ops := run(t, toolpairtrim.Assemble, &s.Table)
-			marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert
-			if marked != c.marked || marked && ops[len(ops)-1].Text != "[earlier messages left out]" {
+			at := slices.IndexFunc(ops, func(op mnemetest.Op) bool { return op.Code == mneme.OpInsert })
+			marked := at >= 0
+			if marked != c.marked || marked && ops[at].Text != "[earlier messages left out]" {
 				t.Errorf("marked %v, want %v; plan %q", marked, c.marked, brief(ops))
 			}
 		})
@@ -165,21 +166,49 @@ func TestToolPairTrimLongestTable(t *testing.T) {
 		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i,
 			Tokens: 1})
 	}
-	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0}
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0, "depth": 100, "ledger_tokens": 0}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
 		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out]"`)
 }
 
-// The policy keeps exactly what the rule keeps that is read aloud, on small tables and on longer ones.
+// The policy does exactly what the rules do that are read aloud, on small tables and on longer ones.
 func TestToolPairTrimModel(t *testing.T) {
-	for _, size := range []struct{ tables, turns int }{{3000, 5}, {300, 25}, {20, 80}} {
+	for _, size := range []struct{ tables, turns int }{{1500, 5}, {150, 25}, {8, 80}} {
 		seeded(t, size.tables, size.turns, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
-			table.CountTokens = fiveTokens
-			if rng.IntN(2) == 0 {
-				table.Config["low_water"] = []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)]
-			}
-			checkTrim(t, table, model(table, markerRoom, missingOf(table)))
+			ruled(table, rng)
+			checkTrim(t, table)
 		})
+	}
+}
+
+// ruled gives a random table a config, and its user's messages questions.
+func ruled(table *mnemetest.Table, rng *rand.Rand) {
+	table.CountTokens = fiveTokens
+	often := func() bool { return rng.IntN(2) == 0 }
+	if often() {
+		table.Config["low_water"] = []float64{0, 0.1, 0.3, 0.9, 1}[rng.IntN(5)]
+	}
+	if often() {
+		table.Config["turn_room"] = []float64{0, 0.1, 0.4, 1}[rng.IntN(4)]
+	}
+	if often() {
+		table.Config["depth"], table.Config["depth_step"] = 1+rng.IntN(12), 1+rng.IntN(6)
+	}
+	if often() {
+		table.Config["ledger_tokens"] = rng.IntN(300)
+	}
+	if often() {
+		table.Config["question_tokens"] = rng.IntN(200)
+	}
+	long := often()
+	for i := range table.Records {
+		r := &table.Records[i]
+		if r.Role == mneme.User && rng.IntN(20) > 0 {
+			if long && rng.IntN(8) == 0 {
+				r.Tokens += rng.Uint32N(table.BudgetTokens + 1)
+			}
+			r.CompressedTokens = r.Tokens + 9
+		}
 	}
 }
 
@@ -200,17 +229,31 @@ func missingOf(t *mnemetest.Table) bool {
 	return t.OlderExist && (!summary || uncovered > t.SummaryCovers+1)
 }
 
-func checkTrim(t *testing.T, table *mnemetest.Table, want trimmed) {
+func checkTrim(t *testing.T, table *mnemetest.Table) {
 	t.Helper()
+	want, marker, ledger := model(table, markerRoom, missingOf(table))
 	ops := run(t, toolpairtrim.Assemble, table)
+	if n := len(ops); (n > 0 && ops[n-1].Code == mneme.OpLedger) != (ledger > 0) {
+		t.Fatalf("a ledger, want one of %d tokens: %q\n%s", ledger, brief(ops), listed(table))
+	} else if ledger > 0 {
+		if got := uint64(ops[n-1].Argument); got != ledger+markerText {
+			t.Fatalf("a ledger of %d tokens, want %d beside the marker\n%s", got, ledger, listed(table))
+		}
+		ops = ops[:n-1]
+	}
 	by := covered(table, ops)
+	names := map[mneme.OpCode]string{mneme.OpDrop: drops, mneme.OpCompress: compresses, mneme.OpTruncate: truncates}
 	for i := range table.Records {
-		if kept := by[i] < 0; kept != want.kept[i] {
-			t.Fatalf("record %d kept %v, want %v; plan %q\n%s", i, kept, want.kept[i], brief(ops), listed(table))
+		got := keeps
+		if by[i] >= 0 {
+			got = names[ops[by[i]].Code]
+		}
+		if got != want[i] {
+			t.Fatalf("record %d: %s, want %s; plan %q\n%s", i, got, want[i], brief(ops), listed(table))
 		}
 	}
-	if marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert; marked != want.marker {
-		t.Fatalf("marker %v, want %v; plan %q", marked, want.marker, brief(ops))
+	if marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert; marked != marker {
+		t.Fatalf("marker %v, want %v; plan %q\n%s", marked, marker, brief(ops), listed(table))
 	}
 }
 
@@ -223,10 +266,8 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 	for i := range kept {
 		kept[i] = by[i] < 0
 	}
-	all := atoms(table)
-	notices := roomForNotices(table)
-	oldest, messages := len(table.Records), false
-	for _, a := range all {
+	notices, oldest := roomForNotices(table), len(table.Records)
+	for _, a := range atoms(table) {
 		switch {
 		case a.system():
 			if kept[a.first] != notices[a.first] {
@@ -234,45 +275,75 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 			}
 		case a.must() && !kept[a.first]:
 			t.Fatalf("record %d must stay and is dropped: %q", a.first, brief(ops))
-		case kept[a.first]:
+		case kept[a.first] || ops[by[a.first]].Code != mneme.OpDrop:
 			oldest = min(oldest, a.first)
-			messages = messages || !a.question()
 		}
 	}
-	everything := slices.Repeat([]bool{true}, len(kept))
-	marker := uint64(0)
+	extra := uint64(0)
+	if n := len(ops); n > 0 && ops[n-1].Code == mneme.OpLedger { // it takes the place of the marker
+		extra = uint64(ops[n-1].Argument)
+		if n == 1 || ops[n-2].Code != mneme.OpInsert {
+			extra += messageTokens
+		} else {
+			extra -= uint64(table.CountTokens("[earlier messages left out]"))
+		}
+		ops = ops[:n-1]
+	}
 	for i, op := range ops {
-		if op.Code == mneme.OpInsert {
-			marker = uint64(table.CountTokens(op.Text)) + messageTokens
+		switch op.Code {
+		case mneme.OpInsert:
+			extra += uint64(table.CountTokens(op.Text)) + messageTokens
 			if op.Text != "[earlier messages left out]" || op.First != oldest || i != len(ops)-1 {
 				t.Fatalf("marker %v, the oldest message is %d", op, oldest)
 			}
-			continue
-		}
-		if op.Code != mneme.OpDrop || i > 0 && ops[i-1].Last+1 == op.First && ops[i-1].Reason == op.Reason {
-			t.Fatalf("op %v is no DROP of a whole run", op)
-		}
-		if fits(table, everything, 0) && !missingOf(table) && !(atom{records: table.Records[op.First : op.Last+1]}).question() {
-			t.Fatalf("trimmed what fits: %q", brief(ops))
+		case mneme.OpCompress:
+			question := uint64(0)
+			for _, r := range table.Records[op.First : op.Last+1] {
+				question += uint64(r.CompressedTokens)
+			}
+			extra += min(question, uint64(op.Argument)+mneme.QuestionOverhead)
+		case mneme.OpTruncate:
+			extra += uint64(op.Argument)
+			if r := table.Records[op.First]; r.Role != mneme.User || op.First != op.Last || r.Tokens <= table.BudgetTokens/4 {
+				t.Fatalf("op %v cuts a message of %d tokens", op, r.Tokens)
+			}
+		case mneme.OpDrop:
+			if i > 0 && ops[i-1].Last+1 == op.First && ops[i-1].Reason == op.Reason && ops[i-1].Code == op.Code {
+				t.Fatalf("op %v is no DROP of a whole run", op)
+			}
+		default:
+			t.Fatalf("op %v", op)
 		}
 	}
-	least := make([]bool, len(table.Records))
-	for _, a := range all {
+	everything, least := slices.Repeat([]bool{true}, len(kept)), make([]bool, len(table.Records))
+	if len(ops) > 0 && fits(table, everything, 0) && !missingOf(table) && play(table, markerRoom).allFits() {
+		t.Fatalf("trimmed what fits: %q", brief(ops))
+	}
+	for _, a := range atoms(table) {
 		for i := a.first; i <= a.last; i++ {
 			least[i] = a.must() || a.system() && notices[i]
 		}
 	}
-	if fits(table, least, 0) && !fits(table, kept, marker) {
-		t.Fatalf("the window exceeds its budget: %q", brief(ops))
+	if fits(table, least, 0) && !fits(table, kept, extra) {
+		t.Fatalf("the window exceeds its budget: %q\n%s", brief(ops), listed(table))
+	}
+	for i, op := range ops { // a message that is cut is one
+		if op.Code == mneme.OpTruncate && table.BudgetMessages > 0 {
+			kept[ops[i].First] = true
+			if whole := *table; fits(table, least, 0) {
+				whole.BudgetTokens = 0
+				if !fits(&whole, kept, 0) {
+					t.Fatalf("the window exceeds its messages: %q", brief(ops))
+				}
+			}
+		}
 	}
 }
 
 func TestToolPairTrimLaw(t *testing.T) {
 	seeded(t, 1000, 60, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
+		ruled(table, rng)
 		table.CountTokens = func(text string) int { return len(text) / 3 }
-		if rng.IntN(2) == 0 {
-			table.Config["low_water"] = 0.1 + 0.9*rng.Float64()
-		}
 		checkLaw(t, table)
 	})
 }
@@ -283,11 +354,15 @@ func FuzzToolPairTrim(f *testing.F) {
 	f.Add(uint64(3), uint16(7), uint32(90), 0.1)
 	f.Add(uint64(4), uint16(1), uint32(1), math.NaN())
 	f.Fuzz(func(t *testing.T, seed uint64, messages uint16, tokens uint32, lowWater float64) {
-		table := policytest.Random(rand.New(rand.NewPCG(seed, 1)), 40)
-		table.BudgetMessages, table.BudgetTokens = uint32(messages), tokens
+		rng := rand.New(rand.NewPCG(seed, 1))
+		table := policytest.Random(rng, 40)
+		table.BudgetMessages, table.BudgetTokens = uint32(messages), tokens%(1<<24)
+		ruled(table, rng)
 		table.Config["low_water"] = lowWater
-		table.CountTokens = func(text string) int { return len(text) / 3 }
 		checkLaw(t, table)
+		if lowWater >= 0 {
+			checkTrim(t, table)
+		}
 	})
 }
 

@@ -34,6 +34,15 @@ func TestToolResultClear(t *testing.T) {
 		"half of the budget, in steps": {
 			withResults(talk(), 1, 3800, 5000), nil, 20_000, nil,
 		},
+		"what can be shown stays whole": {withResults(talk(), 1, 7966), nil, 8000, nil},
+		"what cannot is cut":            {withResults(talk(), 1, 7967), nil, 8000, []string{"truncate 1..1 result_too_long 3840"}},
+		"it is shown with its question": {withResults(talk().Say(1, mneme.User, 300), 1, 7666), nil, 8000, nil},
+		"and cut where there is no room for that": {
+			withResults(talk().Say(1, mneme.User, 301), 1, 7666), nil, 8000, []string{"truncate 2..2 result_too_long 3840"},
+		},
+		"a question of another turn does not count": {
+			withResults(talk().Say(1, mneme.User, 3000), 2, 7666), nil, 8000, nil,
+		},
 		"longer than half": {withResults(talk(), 1, 9000), nil, 8000, []string{"truncate 1..1 result_too_long 3840"}},
 		"a few tokens less of budget cut alike": {
 			withResults(talk(), 1, 9000), nil, 7990, []string{"truncate 1..1 result_too_long 3840"},
@@ -172,8 +181,8 @@ func truncatedTo(said string) (n int, ok bool) {
 	return n, true
 }
 
-// Whatever the table is, no atom's results together exceed their share unless all of them are at the least length, no
-// result is cut though it fits, and only results are touched.
+// Whatever the table is, no atom that was cut exceeds its share unless all of its results are at the least length, none is
+// cut that can be shown with the question of its turn, and only results are touched.
 func TestToolResultClearShares(t *testing.T) {
 	cut := 0
 	seeded(t, 3000, 40, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
@@ -187,7 +196,11 @@ func TestToolResultClearShares(t *testing.T) {
 		ops := run(t, toolresultclear.Assemble, table)
 		by := covered(table, ops)
 		share := uint64(table.BudgetTokens) - uint64(table.BudgetTokens)/4
+		asked, turn := uint64(0), uint32(0)
 		for _, a := range atoms(table) {
+			if of := a.records[0].Turn; of != turn {
+				asked, turn = 0, of
+			}
 			total, all, longest := uint64(0), uint64(0), uint32(0)
 			for i := a.first; i <= a.last; i++ {
 				r, tokens := table.Records[i], table.Records[i].Tokens
@@ -205,8 +218,13 @@ func TestToolResultClearShares(t *testing.T) {
 			if longest > 256 && total > share && table.BudgetTokens > 2048 {
 				t.Fatalf("records %d..%d have %d tokens of a share of %d", a.first, a.last, total, share)
 			}
-			if all <= share/2 && longest > 0 && table.BudgetTokens > 2048 && all < uint64(table.BudgetTokens)/3 {
-				t.Fatalf("records %d..%d have %d tokens and are cut", a.first, a.last, all)
+			if shown := all+asked+24 <= uint64(table.BudgetTokens); shown && longest > 0 {
+				t.Fatalf("records %d..%d have %d tokens beside a question of %d and are cut", a.first, a.last, all, asked)
+			}
+			for _, r := range a.records {
+				if r.Role == mneme.User {
+					asked = uint64(r.Tokens)
+				}
 			}
 		}
 	})

@@ -1,149 +1,370 @@
 package policies_test
 
 import (
-	"cmp"
 	"slices"
 
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// trimmed is what tool-pair-trim must answer.
-type trimmed struct {
-	kept   []bool // by record
-	marker bool
-}
+// What tool-pair-trim must do with a record.
+const (
+	keeps      = "keep"
+	drops      = "drop"
+	compresses = "compress"
+	truncates  = "truncate"
+)
 
-// played is the rule of a cut read aloud: the table's atoms come one by one, and every sum is made anew.
+// played is the rules of a cut read aloud: the table's atoms come one by one, and every sum is made anew.
 type played struct {
 	t        *mnemetest.Table
 	all      []atom
 	gone     []bool // by atom
 	arrived  int    // atoms that have come
 	from     int    // the cut, as an atom
+	asked    int    // questions of an earlier step before this atom have gone
 	question int    // kept of the turn that is cut inside; -1: none
-	share    float64
-	// tokenShare is the share of the tokens where it is another one than that of the messages.
-	tokenShare float64
-	beside     uint64
-	notices    []bool // by record: it has room
-	room       float64
-	roomed     bool
-	bounded    bool
-	// tokensShort says that the window exceeded its tokens, and not its messages, when the cut last moved.
-	tokensShort bool
+	inside   uint32 // the turn at the cut, before more had to go
+	cuts     bool   // a cut was made before
+	beside   uint64
+	notices  []bool // by record: it has room
+
+	share, room     float64
+	depth, step     int64
+	questionsTokens uint64
+	marker, ledger  uint64
 }
 
-func (p *played) takes(count func(i int) bool) (messages, tokens uint64) {
-	for i, a := range p.all[:p.arrived] {
-		if !count(i) {
+func number[T any](t *mnemetest.Table, key string, absent T) T {
+	if v, ok := t.Config[key].(T); ok {
+		return v
+	}
+	return absent
+}
+
+func play(t *mnemetest.Table, markerCost uint64) *played {
+	p := &played{t: t, all: atoms(t), question: -1, notices: roomForNotices(t), share: number(t, "low_water", .5),
+		room: number(t, "turn_room", .4), depth: int64(number(t, "depth", 20)), step: int64(number(t, "depth_step", 20))}
+	p.gone = make([]bool, len(p.all))
+	if b := uint64(t.BudgetTokens); b == 0 {
+		p.questionsTokens = 1000
+	} else if b >= 2000 || p.depth != 20 || p.step != 20 {
+		p.questionsTokens = min(b/16, 1000)
+	}
+	if set := number(t, "question_tokens", -1); set >= 0 {
+		p.questionsTokens = uint64(set)
+	}
+	if number(t, "marker", true) {
+		messages, must := p.sum(func(i int) bool {
+			return p.all[i].system() && p.notices[p.all[i].first] || p.all[i].must() && !p.all[i].system()
+		})
+		if within(must+markerCost, t.BudgetTokens) && within(messages, t.BudgetMessages) {
+			p.marker = markerCost
+		}
+	}
+	if p.marker > 0 {
+		p.ledger = p.ledgerTokens()
+	}
+	p.beside = p.marker + p.ledger + p.questionsTokens
+	return p
+}
+
+// ledgerTokens is the room of the ledger.
+func (p *played) ledgerTokens() uint64 {
+	b := uint64(p.t.BudgetTokens)
+	if set := number(p.t, "ledger_tokens", -1); set >= 0 {
+		return uint64(set)
+	} else if b == 0 {
+		return 1500
+	}
+	return min(max(b/10, 200), 1500, b/4)
+}
+
+func within(n uint64, bound uint32) bool { return bound == 0 || n <= uint64(bound) }
+
+// tokensOf is what an atom takes; a kept question that is long is shown cut, unless it is the newest user's message.
+func (p *played) tokensOf(i int) (tokens uint64) {
+	for _, r := range p.all[i].records {
+		tokens += uint64(r.Tokens)
+	}
+	if i == p.question && i != p.newestUser() && p.pasted(i) {
+		return p.short() + 8
+	}
+	return tokens
+}
+
+func (p *played) pasted(i int) bool {
+	b, tokens := uint64(p.t.BudgetTokens), uint64(0)
+	for _, r := range p.all[i].records {
+		tokens += uint64(r.Tokens)
+	}
+	return b > 0 && tokens > b/4 && tokens > p.short()+8 && !p.all[i].flagged(mneme.Image|mneme.Audio|mneme.Document)
+}
+
+// short is a sixteenth of the tokens as a power of two.
+func (p *played) short() uint64 {
+	n := uint64(64)
+	for n < uint64(p.t.BudgetTokens)/16 {
+		n *= 2
+	}
+	return n
+}
+
+func (p *played) sum(counts func(i int) bool) (messages, tokens uint64) {
+	for i, a := range p.all {
+		if !counts(i) {
 			continue
 		}
-		for k, r := range a.records {
-			if a.system() && !p.notices[a.first+k] {
-				continue
-			}
-			tokens += uint64(r.Tokens)
-			if !a.system() && !a.question() {
-				messages++
-			}
+		tokens += p.tokensOf(i)
+		if !a.system() && !a.question() {
+			messages += uint64(len(a.records))
 		}
 	}
 	return messages, tokens
 }
 
-func (p *played) window() (messages, tokens uint64) {
-	messages, tokens = p.takes(func(i int) bool { return !p.gone[i] })
-	return messages, tokens + p.beside
+// came tells whether an atom has come and counts.
+func (p *played) came(i int) bool {
+	return i < p.arrived && (!p.all[i].system() || !slices.Contains(p.notices0(), false))
 }
 
-func (p *played) exceeded() bool {
-	messages, tokens := p.window()
-	b := p.t
-	return p.bounded && (b.BudgetMessages > 0 && messages > uint64(b.BudgetMessages) || b.BudgetTokens > 0 &&
-		tokens > uint64(b.BudgetTokens))
-}
-
-// low is what a cut leaves of a bound.
-func (p *played) low(bound uint32, share float64, staying uint64) uint64 {
-	low := max(uint64(float64(bound)*share), 1)
-	if staying < uint64(bound) {
-		low = max(low, staying+(uint64(bound)-staying)/2)
+func (p *played) notices0() (room []bool) {
+	for _, a := range p.all {
+		if a.system() {
+			room = append(room, p.notices[a.first])
+		}
 	}
-	return low
+	return room
 }
 
-func (p *played) enough(messagesToo bool) bool {
-	newest, user := -1, -1
-	for i, a := range p.all[:p.arrived] {
-		if !a.system() && !a.pinned() {
-			newest = i
-			if a.asks() && !a.question() {
-				user = i
+func (p *played) window() (messages, tokens uint64) {
+	messages, tokens = p.sum(func(i int) bool { return p.came(i) && !p.gone[i] })
+	if slices.Contains(p.notices0(), false) { // those that have room count from the start
+		for i, a := range p.all {
+			if a.system() && p.notices[a.first] {
+				tokens += p.tokensOf(i)
 			}
 		}
 	}
-	staysM, staysT := p.takes(func(i int) bool {
-		a := p.all[i]
-		return a.system() && !p.gone[i] || a.pinned() || i == newest || i == user || i == p.question
-	})
+	return messages, tokens + p.beside
+}
+
+func (p *played) exceeds(maxMessages, maxTokens uint32) bool {
 	messages, tokens := p.window()
-	if p.t.BudgetTokens > 0 && tokens > p.low(p.t.BudgetTokens, cmp.Or(p.tokenShare, p.share), staysT+p.beside) {
-		return false
+	return !within(messages, maxMessages) || !within(tokens, maxTokens)
+}
+
+// newestUser is the newest user's message in full that no earlier step pinned, newestAtom the newest such atom.
+func (p *played) newestUser() int {
+	return p.newestOf(func(a atom) bool { return a.asks() && !a.question() })
+}
+
+func (p *played) newestAtom() int { return p.newestOf(func(atom) bool { return true }) }
+
+func (p *played) newestOf(is func(atom) bool) int {
+	for i := p.arrived - 1; i >= 0; i-- {
+		if a := p.all[i]; !a.system() && !a.pinned() && is(a) {
+			return i
+		}
 	}
-	return !messagesToo || p.t.BudgetMessages == 0 || messages <= p.low(p.t.BudgetMessages, p.share, staysM)
+	return -1
 }
 
-func (p *played) questions() (tokens uint64) {
-	_, tokens = p.takes(func(i int) bool { return p.all[i].question() && !p.all[i].stays() && !p.gone[i] })
-	return tokens
+func (p *played) turn(i int) uint32 { return p.all[i].records[0].Turn }
+func (p *played) place(i int) int64 { return int64(placeOf(p.all[i].records[0])) }
+
+func placeOf(r mnemetest.Record) uint32 {
+	if r.Place != 0 {
+		return r.Place
+	}
+	return r.Turn
 }
 
-// forget drops earlier questions but the newest atom's, oldest first.
-func (p *played) forget(until func() bool) {
-	for i := range p.arrived - 1 {
-		if a := p.all[i]; a.question() && !a.stays() && !p.gone[i] && p.questions() > 0 && !until() {
-			p.gone[i] = true
+// before is the newest atom of a turn before an atom; -1: none.
+func (p *played) before(i int) int {
+	for i--; i >= 0; i-- {
+		if !p.all[i].system() {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *played) arrive() {
+	n := p.arrived
+	p.arrived++
+	a := p.all[n]
+	if !p.came(n) {
+		return
+	}
+	if was := p.before(n); !a.system() && (was < 0 || p.turn(was) != p.turn(n)) {
+		p.arrived-- // the depth goes by what came before
+		p.deepen(p.place(n))
+		p.arrived++
+		if a.asks() && !a.question() && (p.cuts || p.t.OlderExist) && p.step > 1 {
+			if messages, tokens, ok := p.reserve(); ok {
+				m, k := less(p.t.BudgetMessages, messages), less(p.t.BudgetTokens, tokens)
+				if p.exceeds(m, k) {
+					p.cut(n, m, k)
+					return
+				}
+			}
+		}
+	}
+	if p.exceeds(p.t.BudgetMessages, p.t.BudgetTokens) {
+		p.cut(n, p.t.BudgetMessages, p.t.BudgetTokens)
+	}
+}
+
+// less is a bound with something set aside.
+func less(bound uint32, n uint64) uint32 {
+	if bound == 0 {
+		return 0
+	}
+	return uint32(max(int64(bound)-int64(n), 1))
+}
+
+func part(bound uint32, share float64) uint64 { return max(uint64(float64(bound)*share), 1) }
+
+// reserve is the largest of the newest 16 whole turns that hold a tool's result.
+func (p *played) reserve() (messages, tokens uint64, ok bool) {
+	turns := 0
+	for end := p.before(p.arrived - 1); end >= 0 && turns < 16; {
+		turn, m, k, tools := p.turn(end), uint64(0), uint64(0), false
+		for ; end >= 0 && p.turn(end) == turn; end = p.before(end) {
+			for _, r := range p.all[end].records {
+				k += uint64(r.Tokens)
+				tools = tools || r.Role == mneme.Tool
+			}
+			if !p.all[end].question() {
+				m += uint64(len(p.all[end].records))
+			}
+		}
+		if tools {
+			messages, tokens = max(messages, m), max(tokens, k)
+			turns++
+		}
+	}
+	if p.t.BudgetMessages > 0 {
+		messages = min(messages, part(p.t.BudgetMessages, p.room))
+	}
+	if p.t.BudgetTokens > 0 {
+		tokens = min(tokens, part(p.t.BudgetTokens, p.room))
+	}
+	return messages, tokens, turns > 0 && p.room > 0
+}
+
+// deepen has all turns in full go beyond the depth.
+func (p *played) deepen(newest int64) {
+	beyond := int64(0)
+	if far := newest - p.depth - p.step/2; far >= 0 {
+		beyond = far/p.step*p.step + p.step/2
+	}
+	for i := range p.arrived {
+		if a := p.all[i]; !a.system() && p.place(i) <= beyond {
+			if i == p.question {
+				p.gone[i], p.question = true, -1
+			}
+			if !a.stays() && !a.question() {
+				p.cuts = p.cuts || !p.gone[i]
+				p.gone[i] = true
+			}
+			p.from = max(p.from, i+1)
 		}
 	}
 }
 
-func (p *played) arrive() {
-	newest := p.arrived
-	p.arrived++
-	if p.gone[newest] {
-		return // a notice that is not counted here
-	}
-	if p.roomed && float64(p.questions()) > p.room && p.all[newest].question() && !p.all[newest].stays() {
-		p.forget(func() bool { return p.questions() <= uint64(p.room)/2 })
-	}
-	if !p.exceeded() {
+// cut makes room: the newest turns of the depth are left where they are few, and else the share.
+func (p *played) cut(newest int, maxMessages, maxTokens uint32) {
+	p.cuts = true
+	if p.leaveDepth(maxMessages, maxTokens) {
 		return
 	}
-	messages, _ := p.window()
-	p.tokensShort = p.t.BudgetMessages == 0 || messages <= uint64(p.t.BudgetMessages)
-	if _, tokens := p.window(); p.t.BudgetTokens > 0 && tokens > uint64(p.t.BudgetTokens) {
-		p.forget(func() bool { return p.enough(false) })
+	for ; p.asked < p.from; p.asked++ {
+		if p.enough() {
+			return
+		}
+		if a := p.all[p.asked]; a.question() && !a.stays() {
+			p.gone[p.asked] = true
+		}
 	}
-	if p.exceeded() {
-		p.move(newest)
-	}
+	p.move(newest)
+	p.asked = p.from
 }
 
-func (p *played) turn(i int) uint32 { return p.all[i].records[0].Turn }
+func (p *played) leaveDepth(maxMessages, maxTokens uint32) bool {
+	if p.share >= 1 {
+		return false
+	}
+	last, begins := p.before(p.arrived), -1
+	for i := p.from; i < p.arrived; i++ {
+		if !p.all[i].system() && p.place(last)-p.place(i) >= max(p.depth, 1) {
+			begins = i + 1
+		}
+	}
+	if begins < 0 {
+		return false
+	}
+	question := p.question
+	p.question = -1 // what a message takes in full
+	messages, tokens := p.sum(func(i int) bool { return i >= begins && i < p.arrived && !p.all[i].system() })
+	p.question = question
+	if p.t.BudgetMessages > 0 && messages > part(p.t.BudgetMessages, .8) ||
+		p.t.BudgetTokens > 0 && tokens > part(p.t.BudgetTokens, p.share) {
+		return false
+	}
+	gone, kept := slices.Clone(p.gone), p.question
+	for i := range begins {
+		if a := p.all[i]; !a.stays() && (a.question() && i >= p.asked || !a.question()) {
+			p.gone[i] = true
+		}
+	}
+	p.question = -1
+	if p.exceeds(maxMessages, maxTokens) {
+		p.gone, p.question = gone, kept
+		return false
+	}
+	p.from, p.asked = begins, begins
+	return true
+}
+
+// enough tells whether no more is left than the share, or half of what lies beside what stays anyway.
+func (p *played) enough() bool {
+	newest, user := p.newestAtom(), p.newestUser()
+	staysM, staysT := p.sum(func(i int) bool {
+		return p.came(i) && (p.all[i].system() || p.all[i].pinned() || i == newest || i == user || i == p.question)
+	})
+	messages, tokens := p.window()
+	_, came := p.sum(func(i int) bool { return p.came(i) && !p.gone[i] })
+	return leaves(messages, staysM, p.t.BudgetMessages, p.share) &&
+		leaves(tokens, staysT+tokens-came, p.t.BudgetTokens, p.share)
+}
+
+func leaves(has, stays uint64, bound uint32, share float64) bool {
+	low := part(bound, share)
+	if stays < uint64(bound) {
+		low = max(low, stays+(uint64(bound)-stays)/2)
+	}
+	return bound == 0 || has <= low
+}
 
 // move moves the cut on over whole turns, and inside a turn that is long or the newest.
 func (p *played) move(newest int) {
 	last := uint32(0)
-	for i := range p.arrived {
-		if !p.all[i].system() {
-			last = p.turn(i)
-		}
+	if newest := p.before(p.arrived); newest >= 0 {
+		last = p.turn(newest)
 	}
 	inside, of := false, int64(-1)
 	for ; p.from < newest; p.from++ {
 		a := p.all[p.from]
-		if a.system() || a.question() {
+		if a.system() {
+			continue
+		}
+		if a.question() {
+			if whole := of == int64(p.turn(p.from)) && !inside; !whole && p.enough() {
+				return
+			}
+			p.gone[p.from] = !a.stays()
 			continue
 		}
 		turn := p.turn(p.from)
@@ -151,17 +372,16 @@ func (p *played) move(newest int) {
 			if p.question >= 0 && p.turn(p.question) != turn {
 				p.gone[p.question], p.question = true, -1
 			}
-			if p.enough(true) || turn == last && !p.exceeded() {
+			if p.enough() || turn == last && !p.exceeds(p.t.BudgetMessages, p.t.BudgetTokens) {
 				return
 			}
-			messages, tokens := p.takes(func(i int) bool {
-				return i >= p.from && p.turn(i) == turn && !p.all[i].stays() && !p.all[i].question()
+			messages, tokens := p.sum(func(i int) bool {
+				return i >= p.from && p.came(i) && p.turn(i) == turn && !p.all[i].stays()
 			})
-			half := func(bound uint32) uint64 { return max(uint64(bound)/2, 1) }
-			inside = turn == last || p.t.BudgetMessages > 0 && messages > half(p.t.BudgetMessages) ||
-				p.t.BudgetTokens > 0 && tokens > half(p.t.BudgetTokens)
+			inside = turn == last || p.t.BudgetMessages > 0 && messages > part(p.t.BudgetMessages, .5) ||
+				p.t.BudgetTokens > 0 && tokens > part(p.t.BudgetTokens, .5)
 			of = int64(turn)
-		} else if inside && p.enough(true) {
+		} else if inside && p.enough() {
 			return
 		}
 		if asks := inside && a.asks(); asks && p.question >= 0 {
@@ -180,78 +400,153 @@ func (p *played) move(newest int) {
 	}
 }
 
-// model plays a table and says what is left of it. MarkerCost is what the policy must set aside for its marker.
-func model(t *mnemetest.Table, markerCost uint64, missing bool) trimmed {
-	marker, ok := t.Config["marker"].(bool)
-	marker = marker || !ok
-	p := &played{t: t, all: atoms(t), question: -1, share: 0.7, notices: roomForNotices(t), bounded: true}
-	if share, ok := t.Config["low_water"].(float64); ok {
-		p.share = share
-	}
-	p.gone = make([]bool, len(p.all))
-	p.arrived = len(p.all)
-	whole := !p.exceeded()
-	_, questions := p.takes(func(i int) bool { return p.all[i].question() && !p.all[i].stays() })
-	_, system := p.takes(func(i int) bool { return p.all[i].system() })
-	_, full := p.takes(func(i int) bool { return !p.all[i].system() && (!p.all[i].question() || p.all[i].stays()) })
-	if marker = marker && (missing || !whole || questions > 0); marker {
-		messages, must := p.takes(func(i int) bool { return p.all[i].system() || p.all[i].must() })
-		marker = (t.BudgetTokens == 0 || must+markerCost <= uint64(t.BudgetTokens)) &&
-			(t.BudgetMessages == 0 || messages <= uint64(t.BudgetMessages))
-		if marker {
-			p.beside = markerCost
-		}
-	}
-	if p.roomed = p.share < 1 && t.BudgetTokens > 0; p.roomed {
-		of := max(uint64(float64(t.BudgetTokens)*0.175), 1)
-		if full > of {
-			of = max(uint64(float64(t.BudgetTokens)*0.7), 1)
-		}
-		p.room = max(float64(t.BudgetTokens)-float64(of+system+p.beside), 0)
-	}
-	p.bounded = !whole || missing
-	if slices.ContainsFunc(p.all, func(a atom) bool { return a.system() && !p.notices[a.first] }) { // not all notices have room: those that do count from the start
-		p.beside += system
-		for i, a := range p.all {
-			if a.system() {
-				p.gone[i] = true
-			}
-		}
-	}
-	p.arrived = 0
-	for range p.all {
-		p.arrive()
-	}
-	p.force()
-	out := trimmed{kept: make([]bool, len(t.Records))}
-	left := false
-	for i, a := range p.all {
-		for r := a.first; r <= a.last; r++ {
-			out.kept[r] = !p.gone[i]
-			if a.system() {
-				out.kept[r] = p.notices[r]
-			}
-		}
-		left = left || p.gone[i] && !a.system()
-	}
-	out.marker = marker && (left || missing)
-	return out
-}
-
-// force drops what else there is where the budget does not hold what is left.
+// force drops what else there is where the budget does not hold what is left, without earlier questions.
 func (p *played) force() {
-	for _, goes := range []func(i int) bool{
-		func(i int) bool { return p.all[i].question() && !p.all[i].stays() },
-		func(i int) bool { return i >= p.from && !p.all[i].stays() },
+	if p.from < len(p.all) {
+		p.inside = p.turn(p.from)
+	}
+	for pass, goes := range []func(i int) bool{
+		func(i int) bool { return i >= p.asked && p.all[i].question() && !p.all[i].stays() },
+		func(i int) bool { return i >= p.from && !p.all[i].stays() && !p.all[i].question() },
 		func(i int) bool { return i == p.question },
 		func(i int) bool { return p.all[i].pinned() && !p.all[i].must() && !p.all[i].system() },
 	} {
 		for i := range p.all {
-			if p.exceeded() && goes(i) {
+			if p.exceeds(p.t.BudgetMessages, p.t.BudgetTokens) && goes(i) {
 				p.gone[i] = true
+				if pass == 1 {
+					p.from = i + 1
+				}
 			}
 		}
+		if pass == 1 && p.exceeds(p.t.BudgetMessages, p.t.BudgetTokens) {
+			p.from = len(p.all)
+		}
 	}
+}
+
+// model plays a table and says what becomes of each record, and whether the marker stands. MarkerCost is what the policy
+// must set aside for its marker.
+func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []string, marker bool, ledger uint64) {
+	p := play(t, markerCost)
+	becomes = slices.Repeat([]string{keeps}, len(t.Records))
+	for i := range t.Records {
+		if t.Records[i].Role == mneme.System && !p.notices[i] {
+			becomes[i] = drops
+		}
+	}
+	if !missing && p.allFits() {
+		return becomes, false, 0
+	}
+	for range p.all {
+		p.arrive()
+	}
+	p.deepen(int64(newestTurn(t)))
+	p.beside = p.marker
+	p.force()
+	for i, a := range p.all {
+		if p.gone[i] {
+			setAll(becomes, a, drops)
+		} else if i == p.question && i != p.newestUser() && p.pasted(i) {
+			setAll(becomes, a, truncates)
+		}
+	}
+	p.leaveQuestions(becomes)
+	lost, gone := false, false
+	for _, a := range p.all {
+		lost = lost || !a.system() && becomes[a.first] == drops
+		gone = gone || !a.system() && (becomes[a.first] == drops || becomes[a.first] == compresses)
+	}
+	if !gone {
+		p.ledger = 0
+	}
+	return becomes, p.marker > 0 && (lost || missing), p.ledger
+}
+
+func newestTurn(t *mnemetest.Table) uint32 {
+	for _, r := range slices.Backward(t.Records) {
+		if r.Role != mneme.System {
+			return placeOf(r)
+		}
+	}
+	return 0
+}
+
+func setAll(becomes []string, a atom, what string) {
+	for i := a.first; i <= a.last; i++ {
+		becomes[i] = what
+	}
+}
+
+// allFits tells whether the whole table is within both bounds and the depth.
+func (p *played) allFits() bool {
+	messages, tokens := p.sum(func(i int) bool { return !p.all[i].system() || p.notices[p.all[i].first] })
+	if !within(messages, p.t.BudgetMessages) || !within(tokens, p.t.BudgetTokens) {
+		return false
+	}
+	deep := *p
+	deep.gone, deep.arrived = make([]bool, len(p.all)), len(p.all)
+	deep.deepen(int64(newestTurn(p.t)))
+	return !slices.Contains(deep.gone, true)
+}
+
+// leaveQuestions leaves the questions of turns that went, the newest first, until the next has no room.
+func (p *played) leaveQuestions(becomes []string) {
+	_, tokens := p.window()
+	room := p.questionsTokens
+	if b := uint64(p.t.BudgetTokens); b > 0 {
+		p.ledger = min(p.ledger, b-min(b, tokens))
+		room = min(room, b-min(b, tokens+p.ledger))
+	}
+	for end := len(p.all) - 1; end >= 0; {
+		first := end
+		if p.gone[end] && !p.all[end].question() && !p.all[end].stays() {
+			for first > 0 && p.gone[first-1] && !p.all[first-1].stays() && !p.all[first-1].question() &&
+				p.turn(first-1) == p.turn(end) && first != p.from {
+				first--
+			}
+		}
+		cost := p.questionOf(first, end)
+		if cost > room {
+			return
+		}
+		if cost > 0 {
+			room -= cost
+			for i := first; i <= end; i++ {
+				if p.all[i].question() {
+					setAll(becomes, p.all[i], keeps)
+				} else {
+					setAll(becomes, p.all[i], compresses)
+				}
+			}
+		}
+		end = first - 1
+	}
+}
+
+// questionOf is the tokens of the question that can be left of the atoms first to last; 0: none can.
+func (p *played) questionOf(first, last int) (tokens uint64) {
+	if !p.gone[first] || p.all[first].stays() || p.turn(first) == p.inside || p.from < len(p.all) && p.turn(p.from) == p.turn(first) {
+		return 0
+	}
+	asks := false
+	for _, a := range p.all[first : last+1] {
+		for _, r := range a.records {
+			if a.question() {
+				tokens += uint64(r.Tokens)
+			} else {
+				tokens += uint64(r.CompressedTokens)
+			}
+			asks = asks || r.Role == mneme.User || a.question()
+		}
+	}
+	if !asks {
+		return 0
+	}
+	if p.all[first].question() {
+		return tokens
+	}
+	return min(tokens, 32+12)
 }
 
 // roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest,

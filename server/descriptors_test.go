@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,21 +69,23 @@ func TestTooManyOpenFiles(t *testing.T) {
 // One tenant's calls to an upstream leave connections for the others, and its imports leave them spools.
 func TestTenantsShareDescriptors(t *testing.T) {
 	t.Parallel()
-	s := start(t, limited(func(l *limits) { l.descriptors = 512 })) // 38 of them for upstreams
+	s := start(t, limited(func(l *limits) { l.descriptors = 1024 }))
+	d := divideDescriptors(1024, 0, runtime.GOMAXPROCS(0))
 	held := 0
-	for ; held < 100; held++ {
+	for ; held < 1024; held++ {
 		if _, ok := s.s.reserveSocket("loud"); !ok {
 			break
 		}
 	}
 	release, ok := s.s.reserveSocket("quiet")
-	if held != 19 || !ok {
+	if held != d.upstreams/2 || !ok {
 		t.Errorf("one tenant got %d; another gets one: %v", held, ok)
 	}
 	release()
 	metrics := string(s.do("GET", "/metrics", "").body)
-	for _, line := range []string{`mneme_descriptors{use="upstreams"} 0`, `mneme_descriptors_max{use="upstreams"} 38`,
-		`mneme_descriptors_max{use="clients"} 170`, `mneme_descriptors_max{use="store"} 256`} {
+	for _, line := range []string{`mneme_descriptors{use="upstreams"} 0`,
+		fmt.Sprintf(`mneme_descriptors_max{use="upstreams"} %d`, d.upstreams),
+		`mneme_descriptors_max{use="clients"} 512`, `mneme_descriptors_max{use="store"} 256`} {
 		if !strings.Contains(metrics, line+"\n") {
 			t.Errorf("no line %s in the metrics", line)
 		}

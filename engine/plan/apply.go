@@ -35,7 +35,6 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 		return Result{}, err
 	}
 	a := applier{src: src, meter: meter, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
-	a.marked = slices.ContainsFunc(ops, func(op Op) bool { return op.Code == OpLedger })
 	if err := a.load(items, ops); err != nil {
 		return Result{}, err
 	}
@@ -84,7 +83,6 @@ type applier struct {
 	summarised []int32
 
 	argued bool // the arguments of a call were changed
-	marked bool // a ledger takes the place of the marker
 }
 
 // takeBack removes the newest item from the result.
@@ -140,9 +138,6 @@ func (a *applier) fate(it *Item, action Action, reason string) {
 }
 
 func (a *applier) insert(op *Op) error {
-	if a.marked && op.Text == Marker {
-		return nil
-	}
 	if err := a.meter.Spend(len(op.Text) * fuelPerMadeByte); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (f *filling) take(list literal.List) bool {
 	return true
 }
 
-// ledger inserts the ledger that a plan asks for before the oldest message of the window.
+// ledger inserts the ledger that a plan asks for before the oldest message of the window, if there is anything to name.
 func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 	gone := removed(ops, len(items))
 	room := int(op.Argument) * bytesPer2Tokens / 2
@@ -131,12 +131,14 @@ func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 		}
 	}
 	slices.Reverse(f.taken)
-	text, tokens, without := Marker, uint32(0), 0
-	if len(f.taken) > 0 {
-		text, tokens, without = a.src.Ledger(&Ledger{Named: f.taken, Row: rows[0]}, op.Argument)
-	} else {
-		tokens = a.src.NoticeTokens(text)
+	if len(f.taken) == 0 {
+		return nil
 	}
+	text, tokens, without := a.src.Ledger(&Ledger{Named: f.taken, Row: rows[0]}, op.Argument)
+	if without == len(f.taken) {
+		return nil
+	}
+	a.out.Items = slices.DeleteFunc(a.out.Items, a.marks)
 	if err := a.meter.Spend(len(text) * fuelPerMadeByte); err != nil {
 		return err
 	}
@@ -148,6 +150,11 @@ func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 	}
 	a.out.Items = slices.Insert(a.out.Items, at, notice)
 	return nil
+}
+
+// marks reports whether an item is a marker that this step inserted, whose place a ledger takes.
+func (a *applier) marks(it Item) bool {
+	return it.Change == Notice && it.Kind == KindMarker && it.Step == a.step && it.Text == Marker
 }
 
 // ledgerReason is the reason of a ledger in the report.

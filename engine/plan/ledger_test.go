@@ -36,10 +36,10 @@ func TestLedger(t *testing.T) {
 			"[earlier messages left out] They named of_row: R000, R001", "ledger: names 2 literals"},
 		"notices name nothing": {"sua ua", []plan.Op{op(plan.OpDrop, 0, 2), ledgerOf(0, 2, 800)}, "Sua",
 			"[earlier messages left out] They named of_row: R000, R001", "ledger: names 2 literals"},
-		"the newest, where room is short": {"ua ua ua", []plan.Op{op(plan.OpDrop, 0, 3), ledgerOf(0, 3, 9)}, "Sua",
-			"[earlier messages left out]", "ledger: names 0 literals"},
-		"bytes bound it": {"ua ua ua", []plan.Op{op(plan.OpDrop, 0, 3), ledgerOf(0, 3, 10)}, "Sua", // 25 bytes: 6 + 8 + 6
-			"[earlier messages left out]", "ledger: names 0 literals"},
+		"the newest, where room is short": {"ua ua ua", []plan.Op{op(plan.OpDrop, 0, 3), ledgerOf(0, 3, 9)}, "ua", "", ""},
+		"bytes bound it":                  {"ua ua ua", []plan.Op{op(plan.OpDrop, 0, 3), ledgerOf(0, 3, 10)}, "ua", "", ""}, // 25 bytes: 6 + 8 + 6
+		"the marker stays, where there is nothing to name": {"ua ua", []plan.Op{op(plan.OpDrop, 0, 1),
+			{Code: plan.OpInsert, First: 2, Text: plan.Marker}, ledgerOf(0, 1, 9)}, "Sua", plan.Marker, ""},
 		"tokens bound it": {"ua ua ua", []plan.Op{op(plan.OpDrop, 0, 3), ledgerOf(0, 3, 26)}, "Sua", // 52 bytes of text
 			"[earlier messages left out] They named of_row: R003", "ledger: names 1 literal"},
 		"in place of the marker": {"ua ua", []plan.Op{op(plan.OpDrop, 0, 1), {Code: plan.OpInsert, First: 2, Text: plan.Marker}, ledgerOf(0, 1, 800)},
@@ -57,7 +57,11 @@ func TestLedger(t *testing.T) {
 			if s := shape(got.Items); s != test.shape {
 				t.Fatalf("the window is %s, want %s", s, test.shape)
 			}
-			it := got.Items[strings.IndexByte(test.shape, 'S')]
+			at := strings.IndexByte(test.shape, 'S')
+			if at < 0 {
+				return
+			}
+			it := got.Items[at]
 			if it.Text != test.text || test.reason != "" && it.Reason != test.reason {
 				t.Errorf("the ledger is %q (%s), want %q (%s)", it.Text, it.Reason, test.text, test.reason)
 			}
@@ -89,8 +93,8 @@ func TestLedgerAfterChanges(t *testing.T) {
 	// An earlier question is scanned without what the host puts in front of it.
 	asked := change(before, 0, func(it *plan.Item) { it.Change, it.Rows, it.Turn = plan.Compressed, []int32{0}, 1234 })
 	got, err = plan.Apply(asked, []plan.Op{op(plan.OpDrop, 0, 0), ledgerOf(0, 0, 800)}, 1, source{}, free{})
-	if err != nil || got.Items[0].Text != plan.Marker {
-		t.Errorf("the ledger is %q, %v", got.Items[0].Text, err)
+	if err != nil || len(got.Items) > 0 && got.Items[0].Kind == plan.KindMarker {
+		t.Errorf("the window is %+v, %v", got.Items, err)
 	}
 }
 
@@ -251,6 +255,12 @@ func FuzzLedger(f *testing.F) {
 		named := naiveLedger(lists, int(ops[0].Argument))
 		for len(named) > 0 && len(written(named))/2 > int(ops[0].Argument) {
 			named = named[1:]
+		}
+		if len(named) == 0 {
+			if len(got.Items) > 0 && got.Items[0].Kind == plan.KindMarker {
+				t.Fatalf("a ledger of nothing: %q", got.Items[0].Text)
+			}
+			return
 		}
 		it := got.Items[0]
 		if it.Kind != plan.KindMarker || it.Text != written(named) {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
@@ -66,9 +67,9 @@ func TestLedgerNamesWhatIsGone(t *testing.T) {
 			k.Replay(w.DecisionID)
 		}
 	}
-	// The least room holds the marker alone, and a small one the newest names.
+	// The least room names nothing, and then there is no ledger; a small one holds the newest names.
 	w := k.Ask(`{"session_id":"s","pipeline":`+lastTurns+`}`, 1)
-	if shown := shownOf(w); !strings.Contains(shown, plan.Marker+`"`) {
+	if shown := shownOf(w); strings.Contains(shown, plan.Marker) {
 		t.Error(shown)
 	}
 	w = k.Ask(`{"session_id":"s","pipeline":`+lastTurns+`}`, 24)
@@ -173,6 +174,43 @@ func TestLedgerOfMessagesWithoutLiterals(t *testing.T) {
 	k = enginetest.Open(t, raw) // with nothing in memory
 	if again := ask("long"); again != long {
 		t.Errorf("%.300s, then %.300s", long, again)
+	}
+	k.Sound()
+}
+
+// A fork and an import give the same ledger. A turn that was taken back is in none.
+func TestLedgerOfCopies(t *testing.T) {
+	k := enginetest.New(t)
+	k.Upload("last-turns", enginetest.Example(t, "last-turns"))
+	desk(k, "s", 5)
+	ask := func(s string) string {
+		return shownOf(k.Ask(`{"session_id":%q,"pipeline":`+lastTurns+`}`, s, 800))
+	}
+	want := ask("s")
+	if _, err := k.Sessions.Fork(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "s", session.ForkRequest{As: "f"}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := k.Sessions.Export(t.Context(), k.Admin, ident.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Session.ID = "i"
+	if _, err := k.Sessions.Import(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, file); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"f", "i"} {
+		if got := ask(s); got != want {
+			t.Errorf("%s is shown\n%s, want\n%s", s, got, want)
+		}
+	}
+	if _, err := k.Sessions.Rewind(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "f", session.RewindRequest{ToTurn: new(uint32(1))}); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		k.Post("f", enginetest.User("Something else."), enginetest.Assistant("Yes."))
+	}
+	if got := ask("f"); strings.Contains(got, "R0001X") || !strings.Contains(got, "R0000X") {
+		t.Errorf("after going back to turn 1: %s", got)
 	}
 	k.Sound()
 }

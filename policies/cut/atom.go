@@ -9,6 +9,16 @@ type Cost struct{ Messages, Tokens uint64 }
 func (c Cost) Plus(d Cost) Cost  { return Cost{c.Messages + d.Messages, c.Tokens + d.Tokens} }
 func (c Cost) Minus(d Cost) Cost { return Cost{c.Messages - d.Messages, c.Tokens - d.Tokens} }
 
+// Less is a budget with something set aside. A bound stays at least 1, because 0 means no bound.
+func (c Cost) Less(d Cost) Cost { return Cost{less(c.Messages, d.Messages), less(c.Tokens, d.Tokens)} }
+
+func less(bound, n uint64) uint64 {
+	if bound == 0 {
+		return 0
+	}
+	return max(bound-min(bound, n), 1)
+}
+
 // Holds tells whether a budget, in which 0 is no bound, has room for d.
 func (c Cost) Holds(d Cost) bool {
 	return (c.Messages == 0 || d.Messages <= c.Messages) && (c.Tokens == 0 || d.Tokens <= c.Tokens)

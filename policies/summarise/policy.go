@@ -12,7 +12,7 @@ const (
 )
 
 // Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, or more tokens
-// than may be: by default three fifths of the budget, since depth-compress shortens what lies behind seven tenths of it.
+// than may be: by default three fifths of the budget, so that a summary is there before tool-pair-trim cuts.
 // It shows the stored summary. The summary stands in front of the table, where it stood in the turn before, so that the
 // provider's prompt cache can be used.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {

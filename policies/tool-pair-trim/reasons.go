@@ -1,38 +1,56 @@
 package toolpairtrim
 
-import (
-	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
-)
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // reasons are the plan's texts, each written when it is first needed.
-type reasons struct{ turn, question, pinned mneme.Text }
+type reasons struct {
+	budget                     cost
+	depth                      int64
+	deep, cut, question, unpin mneme.Text
+}
 
-// cut says which bound was exceeded when the cut last moved, and by how much.
-func (w *reasons) cut(plan *mneme.Plan, budget cut.Cost, c *cut.Cut, a cut.Atom) mneme.Text {
-	if a.Facts.Question() && c.Crowd > 0 {
-		if w.question.Len() == 0 {
-			w.question = plan.Text("over_max_tokens: earlier questions came to ").Uint(c.Crowd).
-				Str(" tokens, more than full turns leave them")
+// left says why the turn of a record went, or the question that an earlier step left of it. No depth takes that away.
+func (w *reasons) left(plan *mneme.Plan, s *start, record int, question bool) mneme.Text {
+	if record < s.deep && !question {
+		if w.deep.Len() == 0 {
+			w.deep = plan.Text("beyond_depth: older than the newest ").Uint(uint64(w.depth)).Str(" turns")
 		}
-		return w.question
+		return w.deep
 	}
-	if w.turn.Len() > 0 {
-		return w.turn
+	if w.cut.Len() == 0 {
+		w.cut = w.exceeded(plan, &s.why)
 	}
-	if budget.Messages != 0 && c.Exceeded.Messages > budget.Messages {
-		w.turn = plan.Text("over_max_messages: the window came to ").Uint(c.Exceeded.Messages).
-			Str(" messages, the budget is ").Uint(budget.Messages)
-	} else {
-		w.turn = plan.Text("over_max_tokens: the window came to ").Uint(c.Exceeded.Tokens).
-			Str(" tokens, the budget is ").Uint(budget.Tokens)
+	return w.cut
+}
+
+// exceeded says what the window exceeded when the cut last moved.
+func (w *reasons) exceeded(plan *mneme.Plan, e *excess) mneme.Text {
+	messages := w.budget.Messages != 0 && e.window.Messages+e.reserve.Messages > w.budget.Messages
+	switch {
+	case e.like > 0 && messages:
+		return plan.Text("turn_room: the turn would not have had room: of the last ").Uint(uint64(e.like)).
+			Str(" with tool results one took ").Uint(e.reserve.Messages).Str(" messages")
+	case e.like > 0:
+		return plan.Text("turn_room: the turn would not have had room: of the last ").Uint(uint64(e.like)).
+			Str(" with tool results one took ").Uint(e.reserve.Tokens).Str(" tokens")
+	case messages:
+		return plan.Text("over_max_messages: the window came to ").Uint(e.window.Messages).
+			Str(" messages, the budget is ").Uint(w.budget.Messages)
 	}
-	return w.turn
+	return plan.Text("over_max_tokens: the window came to ").Uint(e.window.Tokens).
+		Str(" tokens, the budget is ").Uint(w.budget.Tokens)
+}
+
+func (w *reasons) pasted(plan *mneme.Plan, tokens uint64) mneme.Text {
+	if w.question.Len() == 0 {
+		w.question = plan.Text("over_max_tokens: a long question of a turn that is cut is cut to ").Uint(tokens).Str(" tokens")
+	}
+	return w.question
 }
 
 func (w *reasons) unpinned(plan *mneme.Plan) mneme.Text {
-	if w.pinned.Len() == 0 {
-		w.pinned = plan.Text("pinned_no_room: pinned, but the budget does not hold it beside what must stay")
+	if w.unpin.Len() == 0 {
+		w.unpin = plan.Text("pinned_no_room: pinned, but the budget does not hold it beside what must stay")
 	}
-	return w.pinned
+	return w.unpin
 }

@@ -1,16 +1,16 @@
-// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It shortens results
-// that are too long, and clears all but the newest results when the window exceeds a limit.
+// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts results
+// that cannot be shown whole, and where the window passes a bound it clears old results and leaves the newest.
 //
-// The outcome depends only on the table: a result is cut by its own length and the budget, and clearing replays the
-// table atom by atom. So the next window cuts and clears the same results, and starts with the same prefix.
+// What is cut and cleared follows from the table alone: a result is cut by its own length and the budget, and clearing
+// replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
 package toolresultclear
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// DefaultKeep is the default number of newest results that are never cleared.
+// DefaultKeep is how many of the newest results are never cleared where the config names no other number.
 const DefaultKeep = 3
 
-// Assemble cuts long results and clears old ones.
+// Assemble cuts results that cannot be shown, or that are longer than the config allows, and clears old ones.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	s := settingsOf(req)
 	if s.longest == 0 && s.trigger == 0 {
@@ -36,12 +36,14 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 
 func isResult(r *mneme.Record) bool { return r.Role == mneme.Tool }
 
-// settings are the limits from the config and the budget.
+// settings are what the config and the budget say.
 type settings struct {
 	req      *mneme.Request
-	longest  uint64 // tokens that one result may have; 0 means no limit
-	share    uint64 // tokens that the results of one atom and their call may have; 0 means no limit
-	trigger  uint64 // 0 means that nothing is cleared
+	longest  uint64 // tokens that one result may have; 0: no bound
+	always   bool   // that holds for each result, not only where an atom cannot be shown
+	share    uint64 // tokens that the results of one atom may have together with their call; 0: no bound
+	budget   uint64 // 0: no bound
+	trigger  uint64 // 0: nothing is cleared
 	keep     uint64
 	atLeast  uint64 // tokens that are cleared at once
 	excluded string
@@ -52,19 +54,19 @@ func settingsOf(req *mneme.Request) settings {
 	s := settings{req: req, longest: whole("max_result_tokens", 0), trigger: whole("trigger", 0),
 		keep: whole("keep", DefaultKeep), atLeast: whole("clear_at_least", 0),
 		excluded: req.ConfigString("exclude_tools", "")}
-	budget := uint64(req.BudgetTokens)
-	if s.longest == 0 {
-		s.longest = half(budget)
+	s.budget = uint64(req.BudgetTokens)
+	if s.always = s.longest > 0; !s.always {
+		s.longest = half(s.budget)
 	}
-	s.share = budget - budget/4
+	s.share = s.budget - s.budget/4
 	if s.atLeast == 0 {
 		s.atLeast = s.trigger / 10
 	}
 	return s
 }
 
-// half returns half of a budget, rounded to steps. Mneme may reserve a few tokens of the budget in one window and not
-// in the next; the same result must be cut alike in both.
+// half is half of a budget, in steps. A budget differs by a few tokens from one window to the next where the host sets
+// some aside, and the same result has to be cut alike in both.
 func half(budget uint64) uint64 {
 	const step, apart = 256, 16
 	if budget < 4*step {
@@ -73,15 +75,15 @@ func half(budget uint64) uint64 {
 	return (budget/2 - apart) / step * step
 }
 
-// stubTokens is the approximate size of a cleared result. Clearing a result of that size gains nothing.
+// stubTokens is about what a cleared result still takes. One that has no more is not worth clearing.
 const stubTokens = 24
 
-// clearable reports whether a result may be cleared when it is old.
+// clearable tells whether a result may be cleared when it is old.
 func (s *settings) clearable(r *mneme.Record) bool {
 	return r.Tokens > stubTokens && !r.Flags.Has(mneme.Pinned) && !listed(s.excluded, s.req.String(r.Tool))
 }
 
-// listed reports whether a list of names, separated by commas or spaces, has a name.
+// listed tells whether a list, whose names are parted by commas and blanks, has a name.
 func listed(list, name string) bool {
 	for from := 0; from < len(list); {
 		end := from
@@ -96,9 +98,9 @@ func listed(list, name string) bool {
 	return false
 }
 
-// replay returns the end of the results to clear. It walks over the table as if the session grew atom by atom: whenever
-// the window exceeds the trigger, all results except the newest are cleared, if that frees enough tokens. Results of
-// the newest atom are never cleared.
+// replay is where the results end that are cleared. It walks over the table as if the session grew atom by atom: each
+// time the window has passed the trigger, all results but the newest are cleared if that is worth it. Results of the
+// newest atom never are.
 func (s *settings) replay() (cleared int) {
 	if s.trigger == 0 {
 		return 0

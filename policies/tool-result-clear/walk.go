@@ -10,6 +10,8 @@ type walk struct {
 	first, end int // of its atom
 	tokens     uint64
 	cut        cut
+	question   uint64 // tokens of the newest question of the turn
+	turn       uint32 // that it is of
 }
 
 // walk stands before the first record.
@@ -22,9 +24,15 @@ func (w *walk) next() bool {
 	}
 	if w.at++; w.at >= w.end {
 		w.first, w.end = w.at, w.req.AtomEnd(w.at)
-		w.cut = w.cutOf(w.first, w.end)
+		if turn := w.req.Record(w.at).Turn; turn != w.turn {
+			w.turn, w.question = turn, 0
+		}
+		w.cut = w.cutOf(w.first, w.end, w.question)
 	}
 	w.record = w.req.Record(w.at)
+	if w.record.Role == mneme.User {
+		w.question = uint64(w.record.Tokens)
+	}
 	w.tokens = uint64(w.record.Tokens)
 	if isResult(w.record) {
 		w.tokens = w.cut.next(w.tokens)
@@ -54,15 +62,19 @@ func (c *cut) next(tokens uint64) uint64 {
 // least is the length that a result is not cut below so that others of its call have room.
 const least = 256
 
-// cutOf works out the cut of an atom: no result longer than the longest allowed, and all together within their share.
-// An atom that is larger than the window is of no use to anybody. The lengths are powers of two, as they are where the
-// host cuts what must stay.
-func (s *settings) cutOf(first, end int) cut {
+// markerRoom is about what a message that says that something was left out takes.
+const markerRoom = 24
+
+// cutOf works out the cut of an atom, where the question of its turn has so many tokens. An atom that the budget does not
+// hold beside them is of no use to anybody, so then no result is longer than the longest allowed, and all together are
+// within their share. The lengths are powers of two, as they are where the host cuts what must stay.
+func (s *settings) cutOf(first, end int, question uint64) cut {
 	c := cut{low: unbounded, high: unbounded}
-	if s.longest > 0 {
+	shown := s.budget == 0 || s.atom(first, end)+question+markerRoom <= s.budget
+	if s.longest > 0 && (s.always || !shown) {
 		c.high = s.longest
 	}
-	if s.share == 0 {
+	if shown {
 		return c
 	}
 	var total, most uint64
@@ -94,25 +106,37 @@ func (s *settings) cutOf(first, end int) cut {
 	return c
 }
 
-// fits tells whether no result is too long, as none is in most tables.
+// atom is the tokens of the records first to end, where results are not longer than they may be always.
+func (s *settings) atom(first, end int) (total uint64) {
+	for i := first; i < end; i++ {
+		r := s.req.Record(i)
+		n := uint64(r.Tokens)
+		if s.always && isResult(r) {
+			n = min(n, s.longest)
+		}
+		total += n
+	}
+	return total
+}
+
+// fits tells whether no result is too long, as none is in most tables. It looks at no turn: where half of the budget
+// holds each question with the marker, and each atom, all can be shown.
 func (s *settings) fits() bool {
-	atom, total, results := uint32(0), uint64(0), false // of the atom up to a record
+	half := s.budget / 2
+	atom, total := uint32(0), uint64(0) // of the atom up to a record
 	records := s.req.Records()
 	for i := range records.Len() {
 		r := records.At(i)
 		if r.Atom != atom || i == 0 {
-			if results && s.share > 0 && total > s.share {
-				return false
-			}
-			atom, total, results = r.Atom, 0, false
+			atom, total = r.Atom, 0
 		}
 		total += uint64(r.Tokens)
-		if isResult(r) {
-			results = true
-			if s.longest > 0 && uint64(r.Tokens) > s.longest {
-				return false
-			}
+		if r.Role == mneme.System || r.Role == mneme.Assistant && r.Kind != mneme.Call {
+			continue
+		}
+		if half > 0 && total+markerRoom > half || s.always && isResult(r) && uint64(r.Tokens) > s.longest {
+			return false
 		}
 	}
-	return !results || s.share == 0 || total <= s.share
+	return true
 }

@@ -51,7 +51,7 @@ type step struct {
 
 // pipelines returns the default, the default without each of its policies, and the default with each low_water.
 func pipelines() []pipeline {
-	built := []string{"delegation-filter", "tool-result-clear", "summarise", "depth-compress", "tool-pair-trim"}
+	built := []string{"delegation-filter", "tool-result-clear", "summarise", "tool-pair-trim"}
 	var whole []step
 	for _, name := range built {
 		whole = append(whole, step{Policy: name})
@@ -65,7 +65,7 @@ func pipelines() []pipeline {
 	for _, share := range []float64{1, .8, .7, .5} {
 		steps := append([]step{}, whole...)
 		for i := range steps {
-			if name := steps[i].Policy; name == "depth-compress" || name == "tool-pair-trim" {
+			if name := steps[i].Policy; name == "tool-pair-trim" {
 				steps[i].Config = map[string]any{"low_water": share}
 			}
 		}

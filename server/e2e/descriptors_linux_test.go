@@ -45,7 +45,7 @@ func TestSilentUpstream(t *testing.T) {
 	}))
 	defer answering.Close()
 	p, err := launchWith(limitedTo(t, 640), t.TempDir(), []string{"OPENAI_BASE_URL=http://" + silent.Addr().String() + "/v1",
-		"ANTHROPIC_BASE_URL=" + answering.URL})
+		"ANTHROPIC_BASE_URL=" + answering.URL, "GOMAXPROCS=2"}) // which the descriptors for compilers depend on
 	if err != nil {
 		t.Fatal(err)
 	}

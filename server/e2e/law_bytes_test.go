@@ -223,7 +223,7 @@ func (r *reading) checkCounts() {
 		switch row.ReasonCode {
 		case "call_unanswered":
 			results++
-		case "messages_left_out":
+		case "messages_left_out", "ledger":
 			markers++
 		default:
 			notices++

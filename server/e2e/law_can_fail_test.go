@@ -189,7 +189,10 @@ func TestLawCanFail(t *testing.T) {
 			rows(func(r []row) []row { r[7].Action = "drop"; return r })},
 		{"the newest atom gone", "mandatory: message 8", rows(func(r []row) []row { r[8].Action = "drop"; return r })},
 		{"trimmed though it fits", "fits: ", rows(func(r []row) []row { r[0].Action = "drop"; return r })},
-		{"compressed too early", "depth: ", rows(func(r []row) []row { r[0].Action = "compress"; return r })},
+		{"compressed too early", "depth: ", rows(func(r []row) []row {
+			r[0].Action, r[0].ReasonCode = "compress", "beyond_depth"
+			return r
+		})},
 		{"too many tokens", "budget: ", func(w *window) { w.Usage.Tokens = 9000 }},
 		{"a wrong sum", "the rows' sum", func(w *window) { w.Usage.Tokens++ }},
 		{"parts that are not the whole", "are", func(w *window) { w.Usage.Parts.Free++ }},

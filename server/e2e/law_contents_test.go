@@ -111,11 +111,14 @@ func (r *reading) skipNotices() {
 	}
 }
 
-// marker is what stands where messages were left out, the same in every window.
+// marker is what stands where messages were left out; a ledger goes on with what they named.
 const marker = "[earlier messages left out]"
 
-// isMarker tells the marker, which a user says in Anthropic's format.
+// isMarker tells the marker, which a user says in Anthropic's format, and a ledger, which a user says in each.
 func (r *reading) isMarker(e *element) bool {
+	if strings.HasPrefix(e.text, marker+" They named ") {
+		return e.role == "user"
+	}
 	return e.text == marker && (e.role == "user") == (r.ask.target() == hard.Anthropic)
 }
 
@@ -226,12 +229,25 @@ func (r *reading) question(asked []*hard.Message) {
 	want := label + strings.Join(joined, "\n")
 	e := r.peek()
 	same := e != nil && e.role == "user" && e.kind == "text" && strings.HasPrefix(e.text, label)
-	if !same || e.text != want && (exact || squashed(e.text) != squashed(want)) {
+	if !same || e.text != want && !shortened(e.text, want) && (exact || squashed(e.text) != squashed(want)) {
 		r.lose("question: %s", r.stranger(sprintf("%q", clip(want, 200))))
 		return
 	}
 	r.pos++
 	r.questions++
+}
+
+// shortened tells whether a question is one that was too long, without its middle.
+func shortened(text, whole string) bool {
+	whole = squashed(whole)
+	parts := strings.Split(text, "…") // a text may have such a character itself
+	for n := 1; n < len(parts); n++ {
+		head, tail := squashed(strings.Join(parts[:n], "…")), squashed(strings.Join(parts[n:], "…"))
+		if len(head)+len(tail) <= len(whole) && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) {
+			return true
+		}
+	}
+	return false
 }
 
 // squashed is a text without its white space.

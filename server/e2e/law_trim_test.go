@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
@@ -10,9 +9,8 @@ import (
 // share is what one turn has of the window, beside the messages that must stay anyway.
 type share struct {
 	full, asked int  // messages in full, and messages that stand as an earlier question
-	cut, lost   int  // messages that the budget took: of turns in full, and questions that outgrew their room
+	cut, lost   int  // messages that the budget took, and those of them that were a user's
 	must        bool // one of its messages must stay
-	said, users int  // of what is in full: tokens that no user said, and messages of users
 }
 
 // step is by how many turns the default depth moves at a time.
@@ -54,7 +52,7 @@ func (s *scene) checkDefaults() {
 			if turn <= old && stays(r.Action) {
 				s.fault("depth: message %d of turn %d is %s, the newest old turn is %d", m.Seq, turn, r.Action, old)
 			}
-			if turn > old && (r.ReasonCode == "beyond_depth" || r.Action == "compress" && r.ReasonCode != "beyond_room") {
+			if turn > old && r.ReasonCode == "beyond_depth" {
 				s.fault("depth: message %d of turn %d is %s for its depth, the newest old turn is %d", m.Seq, turn,
 					r.Action, old)
 			}
@@ -71,24 +69,17 @@ func (h *share) add(m *hard.Message, r row) {
 		h.asked++
 	case r.Action != "drop":
 		h.full++
-		if m.Role == "user" {
-			h.users++
-		} else {
-			h.said += r.TokensBefore
-		}
-	case r.Policy == "depth-compress": // and the question stands, or went later
-	case strings.HasPrefix(r.Reason, "earlier questions"): // they have their own room
-		h.lost++
+	case r.ReasonCode == "beyond_depth": // and the question stands, or has no room
 	default:
 		h.cut++
+		if m.Role == "user" {
+			h.lost++
+		}
 	}
 }
 
-// label is at least what `[earlier question] (turn N): ` takes, in tokens, before each message of a user.
-const label = 16
-
 // checkCuts wants a window without gaps: what the budget cut is older than what it left in full, a turn in full is newer
-// than any question unless its question would cost as much, and questions are newer than those that were left out.
+// than any question, and questions are newer than those that were left out.
 func (s *scene) checkCuts(shares map[int]*share) {
 	oldestFull, oldestAsked := s.newestTurn+1, s.newestTurn+1
 	for turn, h := range shares {
@@ -103,12 +94,12 @@ func (s *scene) checkCuts(shares map[int]*share) {
 		if h.cut > 0 && turn > oldestFull {
 			s.fault("gap: turn %d was cut, the older turn %d is in full", turn, oldestFull)
 		}
-		if h.lost+h.cut > 0 && h.full+h.asked == 0 && !h.must && turn > oldestAsked {
+		if h.lost > 0 && h.full+h.asked == 0 && !h.must && turn > oldestAsked {
 			s.fault("gap: turn %d was left out, the older turn %d stands as a question", turn, oldestAsked)
 		}
 		for newer, q := range shares {
-			if h.full > 0 && !h.must && h.said > label*h.users && q.asked > 0 && newer > turn {
-				s.fault("gap: turn %d is a question, the older turn %d is in full and says %d tokens", newer, turn, h.said)
+			if h.full > 0 && !h.must && q.asked > 0 && newer > turn {
+				s.fault("gap: turn %d is a question, the older turn %d is in full", newer, turn)
 			}
 		}
 	}
@@ -118,9 +109,7 @@ func (s *scene) checkCuts(shares map[int]*share) {
 // slack covers what the estimates leave out: a marker, placeholders, another count in another format.
 const slack = 60
 
-// checkNothingGoesThatFits wants turns in full to be cut only where all messages together do not fit, and to become
-// questions for the budget only where they take more than .7 of its tokens. Cuts are replays, so what fits now has
-// always fitted.
+// checkNothingGoesThatFits wants turns to be cut only where all messages together do not fit.
 func (s *scene) checkNothingGoesThatFits(shares map[int]*share) {
 	messages, tokens := 0, 0
 	for m, r := range s.rows {
@@ -141,18 +130,10 @@ func (s *scene) checkNothingGoesThatFits(shares map[int]*share) {
 			maxTokens = room
 		}
 	}
-	fits := func(share float64) bool {
-		return (maxMessages == 0 || messages <= maxMessages) &&
-			(maxTokens == 0 || float64(tokens+slack) <= share*float64(maxTokens))
-	}
+	fits := (maxMessages == 0 || messages <= maxMessages) && (maxTokens == 0 || tokens+slack <= maxTokens)
 	for turn, h := range shares {
-		if h.cut > 0 && fits(1) {
+		if h.cut > 0 && fits {
 			s.fault("fits: turn %d was cut though all %d messages and %d tokens fit", turn, messages, tokens)
-		}
-	}
-	for m, r := range s.rows {
-		if r.ReasonCode == "beyond_room" && fits(.7) {
-			s.fault("fits: message %d went for its room, though %d messages and %d tokens leave it", m.Seq, messages, tokens)
 		}
 	}
 }

@@ -21,7 +21,8 @@ func (c *conversation) lines(session string) (out []string) {
 	return out
 }
 
-// The depths of the table, and the ends of the range: so many turns are in full.
+// The depths of the table, and the ends of the range: so many turns are in full, and of the others the newest questions
+// are shown that a sixteenth of the budget holds.
 func seed003Depths(t *testing.T) {
 	c := own(t)
 	for n := 1; n <= 55; n++ {
@@ -29,16 +30,21 @@ func seed003Depths(t *testing.T) {
 	}
 	for _, depth := range []int{1, 5, 10, 15, 20, 30, 50, 100} {
 		c.do("PATCH", c.path("/settings"), object{"session_history_depth": depth}).want(200)
-		full, early := 0, 0
+		full, early, oldest := 0, 0, 0
 		for _, l := range c.lines("s") {
 			if strings.HasPrefix(l, "Assistant: ") {
 				full++
-			} else if strings.HasPrefix(l, "[earlier question] (turn ") {
-				early++
+			} else if n := 0; strings.HasPrefix(l, "[earlier question] (turn ") {
+				if _, err := fmt.Sscanf(l, "[earlier question] (turn %d): q%d", &n, &n); err != nil || oldest > 0 && n != oldest+early {
+					t.Errorf("depth %d: %s after %d", depth, l, early)
+				}
+				if early++; early == 1 {
+					oldest = n
+				}
 			}
 		}
-		if full != min(depth, 55) || early != 55-full {
-			t.Errorf("depth %d: %d turns in full, %d as their question", depth, full, early)
+		if full != min(depth, 55) || early < min(55-full, 27) || early > 0 && oldest+early+full != 56 {
+			t.Errorf("depth %d: %d turns in full, %d as their question, from %d on", depth, full, early, oldest)
 		}
 	}
 	for _, depth := range []int{0, 101, -1} {

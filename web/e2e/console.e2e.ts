@@ -103,10 +103,10 @@ describe('X-ray', () => {
       await page.getByText('replay equal ✓').waitFor();
       await page.getByText(`${told.usage.messages} messages`, { exact: false }).first().waitFor();
       // Filtering by a step lists just what that step decided.
-      const step = told.pipeline.findIndex((s: any) => s.policy === 'depth-compress');
-      await page.getByRole('button', { name: /^depth-compress/ }).click();
+      const step = told.pipeline.findIndex((s: any) => s.policy === 'tool-pair-trim');
+      await page.getByRole('button', { name: /^tool-pair-trim/ }).click();
       await page.locator('#considered-title', { hasText: String(told.report.filter((r: any) => r.step === step).length) }).waitFor();
-      await page.getByRole('button', { name: /^depth-compress/ }).click();
+      await page.getByRole('button', { name: /^tool-pair-trim/ }).click();
     });
   });
 
@@ -175,7 +175,7 @@ describe('lab', () => {
       await expect.poll(async () => page.locator('.deltas').textContent()).toContain(`${out < 0 ? '−' : '+'}${Math.abs(out)} messages`);
       // A config by its schema.
       await page.getByRole('button', { name: /tool-pair-trim/ }).first().click();
-      await page.getByLabel('low_water').fill('0.5');
+      await page.getByLabel('low_water').fill('0.6');
       await page.keyboard.press('Tab');
       await page.waitForURL(/pl=/);
       await settled(page);
@@ -187,8 +187,8 @@ describe('lab', () => {
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       const settings = await server.call('GET', `${p}/settings`);
       expect(settings.history_max_tokens).toBe(tokens);
-      expect(settings.pipeline.find((s: any) => s.policy === 'tool-pair-trim').config).toEqual({ low_water: 0.5 });
-      expect(settings.pipeline.map((s: any) => s.policy)).toEqual(['delegation-filter', 'tool-result-clear', 'summarise', 'depth-compress', 'tool-pair-trim']);
+      expect(settings.pipeline.find((s: any) => s.policy === 'tool-pair-trim').config).toEqual({ low_water: 0.6 });
+      expect(settings.pipeline.map((s: any) => s.policy)).toEqual(['delegation-filter', 'tool-result-clear', 'summarise', 'tool-pair-trim']);
       await server.call('PATCH', `${p}/settings`, { history_max_tokens: 8000, pipeline: settings.pipeline.map((s: any) => ({ policy: s.policy })) });
     });
     expect((await server.call('GET', `${p}/decisions?limit=1`)).data[0].id).toBe(before);

@@ -45,11 +45,11 @@ func TestRunningWithoutABudget(t *testing.T) {
 		messages = append(messages, enginetest.User(fmt.Sprint("question ", i)))
 	}
 	all := `{"messages":[` + strings.Join(messages, ",")
-	if got := run(k, "tool-pair-trim", 1, all+`]}`); len(got.Messages) != 120 {
+	if got := run(k, "tool-pair-trim", 1, all+`],"config":{"depth":100,"depth_step":100}}`); len(got.Messages) != 120 {
 		t.Errorf("%d messages without a budget", len(got.Messages))
 	}
-	if got := run(k, "tool-pair-trim", 1, all+`],"budget":{"max_messages":10}}`); len(got.Messages) > 11 {
-		t.Errorf("%d messages with one", len(got.Messages))
+	if got := run(k, "tool-pair-trim", 1, all+`],"budget":{"max_messages":10}}`); got.Usage["history_messages"] > 10 {
+		t.Errorf("%d messages with one", got.Usage["history_messages"])
 	}
 }
 

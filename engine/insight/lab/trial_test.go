@@ -74,7 +74,7 @@ func TestRunningAPolicy(t *testing.T) {
 		t.Errorf("%s", pending.Raw)
 	}
 	built := run(k, "tool-pair-trim", 1, `{"messages":[`+messages+`],"budget":{"max_messages":1}}`)
-	if built.Pipeline[0].Outcome != "ok" || len(built.Report) != 4 { // including the marker
+	if built.Pipeline[0].Outcome != "ok" || len(built.Report) != 3 || built.Report[0].Action != "compress" {
 		t.Errorf("%s", built.Raw)
 	}
 	for _, test := range []struct{ request, code string }{

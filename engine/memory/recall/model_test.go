@@ -104,7 +104,7 @@ type modelHit struct {
 func (m *recallModel) hits(q recall.Query, now time.Time, month string) []*modelHit {
 	const k1, b, before, asked, behind, second, near = .9, .5, .3, .9, .3, .25, 25
 	const adjacent = .2
-	const session, date, when, relevant, length, question, important = .2, .15, .1, .25, .08, .1, .1
+	const session, date, when, relevant, length, question, important = .2, .15, .1, .25, .05, .1, .1
 	type place struct {
 		sessionID string
 		pos       int

@@ -50,6 +50,8 @@ var classes = map[string][]struct {
 		{"DİYARBAKIR'dan geldi", "Diyarbakır", ""},
 		{"ILIK süt içtim ve uyudum", "ılık", ""},
 		{"Anna's bike", "Anna", ""},
+		{"Üsküdar'da oturuyor", "Üsküdar", ""},
+		{"Iğdır'dan geldik", "Iğdır", ""},
 	},
 	"compounds": {
 		{"Lieferkettensorgfaltspflichtengesetz", "Gesetz", ""},
@@ -78,6 +80,9 @@ var classes = map[string][]struct {
 		{"call +49 (30) 123-4567 today", "030 1234567", ""},
 		{"Tel. (0221) 987 65 43", "+49 221 9876543", ""},
 		{"0044 20 7946 0958", "+442079460958", ""},
+		{"Ring 020 7946 0123", "+442079460123", "+442079460124"},
+		{"Ring 020 7946 0123", "0044 20 7946 0123", ""},
+		{"the switch is 3C:22:FB:9A:10:5E", "3c22fb9a105e", "3c22fb9a105d"},
 		{"aa:bb:cc:0d:ee:1f is the printer", "AA-BB-CC-0D-EE-1F", ""},
 	},
 	"Ukrainian": {

@@ -106,22 +106,39 @@ func (a *Analyser) Search(query string, languages []string, withOperators bool) 
 	return out
 }
 
+// bareAddress matches a hardware address without separators.
+var bareAddress = regexp.MustCompile(`\b[0-9A-Fa-f]{12}\b`)
+
 // numberWords returns the telephone numbers and hardware addresses of a query. A number finds longer ones that end with
-// it.
+// it, and one with a country code the same one in national form.
 func numberWords(text string) (words []rank.Word) {
 	for _, number := range numbersOf(text) {
 		words = append(words, numberWord(number))
 	}
-	for _, a := range addressesOf(text) {
+	for _, a := range append(addressesOf(text), bareAddress.FindAllString(text, -1)...) {
+		a = strings.ToLower(a)
 		words = append(words, rank.Word{Text: a, Terms: []string{a}})
 	}
 	return words
 }
 
+// The digits of a country code, and the least number of digits that follow it where a national form is looked for.
+const (
+	countryDigits  = 3
+	nationalDigits = 9
+)
+
 func numberWord(digits string) rank.Word {
 	w := rank.Word{Text: digits, Terms: []string{digits}}
 	if end := subscriber(digits); len(end) >= fewestDigits {
 		w.Begins = []rank.Beginning{{Term: rank.BackwardsMark + reverse(end)}}
+	}
+	if strings.HasPrefix(digits, "0") && !strings.HasPrefix(digits, "00") {
+		return w
+	}
+	end := subscriber(digits)
+	for n := 1; n <= countryDigits && len(end)-n >= nationalDigits; n++ {
+		w.Begins = append(w.Begins, rank.Beginning{Term: rank.BackwardsMark + reverse(end[n:]), More: 1, Most: 1}) // the 0
 	}
 	return w
 }

@@ -35,7 +35,7 @@ func builtIn() Settings {
 		DailyMemoryDays: 7, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
-			{Policy: "depth-compress", Standard: true}, {Policy: "tool-pair-trim", Standard: true}},
+			{Policy: "tool-pair-trim", Standard: true}},
 		ProxySettings: ProxySettings{Upstreams: []provider.Spec{}, ProxyMode: ModeAuto, ProxyOnError: "open",
 			ProxyOnDisconnect: "cancel", ProxyHistory: HistoryAuto, ProxyTools: []string{}, ProxySessionFields: []string{}}}
 }

@@ -67,7 +67,11 @@ func (e *Effective) Entries() []project.PipelineStep {
 		if defaults == nil || json.Unmarshal(s.Config, &config) != nil {
 			continue
 		}
+		step, hasStep := config["depth_step"]
 		maps.DeleteFunc(config, func(key string, is any) bool { return fmt.Sprint(is) == fmt.Sprint(defaults[key]) })
+		if _, ok := config["depth"]; ok && hasStep { // a depth alone would have a step of 1
+			config["depth_step"] = step
+		}
 		if own, err := json.Marshal(config); err == nil {
 			entries[i].Config = own
 		}
@@ -84,7 +88,7 @@ func builtInDefaults(s project.Settings, policy string) map[string]any {
 	case "summarise":
 		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold,
 			"threshold_tokens": s.SummaryThresholdTokens, "keep_last": s.SummaryKeepLast}
-	case "depth-compress":
+	case "depth-compress", "tool-pair-trim":
 		return map[string]any{"depth": s.SessionHistoryDepth, "depth_step": s.SessionHistoryDepthStep}
 	}
 	return nil
@@ -148,27 +152,42 @@ func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
 	if len(entries) > project.MaxPipeline {
 		return nil, fault.InvalidField("pipeline", "too_long", "must have at most %d steps", project.MaxPipeline)
 	}
-	steps := make([]Step, 0, len(entries))
+	steps, settings := make([]Step, 0, len(entries)), r.settings
 	for i, entry := range entries {
 		field := fmt.Sprintf("pipeline[%d]", i)
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
 		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError}
-		if wrong := r.step(&s, field, entry); wrong != nil {
+		if wrong := r.step(&s, settings, field, entry); wrong != nil {
 			if !r.Lenient {
 				return nil, wrong
 			}
 			s.Broken = wrong.Detail
 		}
 		s.Hex = hexDigest(s.Digest)
+		s.setDepth(&settings)
 		steps = append(steps, s)
 	}
 	return steps, nil
 }
 
+// setDepth copies the depth of a built-in step to the settings of later steps, so that the whole window has one depth.
+func (s *Step) setDepth(settings *project.Settings) {
+	for _, e := range s.Entries {
+		depth, ok := e.Value.(int64)
+		switch {
+		case s.Own || !ok:
+		case e.Key == "depth":
+			settings.SessionHistoryDepth = int(depth)
+		case e.Key == "depth_step":
+			settings.SessionHistoryDepthStep = int(depth)
+		}
+	}
+}
+
 // step prepares one entry. If its module cannot be loaded at present, the entry is still valid, but its step is Broken.
-func (r *Resolver) step(s *Step, field string, entry project.PipelineStep) *fault.Error {
+func (r *Resolver) step(s *Step, settings project.Settings, field string, entry project.PipelineStep) *fault.Error {
 	if !r.find(s, entry) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
@@ -177,7 +196,7 @@ func (r *Resolver) step(s *Step, field string, entry project.PipelineStep) *faul
 		s.Broken, r.partial = r.svc.unloadable(r.tenant, s.Digest, err), true
 		return nil
 	}
-	return s.Configure(r.settings, field+".config", entry.Config, policy)
+	return s.Configure(settings, field+".config", entry.Config, policy)
 }
 
 // Find fills in the policy that a pipeline names: name means the live version, name@version a given one. It reports
@@ -249,7 +268,8 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 		if err := dec.Decode(&own); err != nil {
 			return fault.InvalidField(field, "wrong_type", "must be a JSON object")
 		}
-		if _, ok := own["depth"]; ok && !s.Own && s.Policy == "depth-compress" {
+		_, steps := config["depth_step"]
+		if _, ok := own["depth"]; ok && steps {
 			config["depth_step"] = 1 // whoever names a depth gets it at each turn
 		}
 		maps.Copy(config, own)

@@ -73,7 +73,8 @@ func (p *Plan) CompressTo(first, last, tokens int, why Text) {
 // Ledger inserts a message before the oldest one of the window. It says that messages were left out and which ids,
 // codes, addresses, paths and numbers they named, in a text of at most tokens tokens, up to MaxLedger. It names what the
 // records of a range named that the plan drops or compresses; the first and the last must be among them. A plan may
-// contain one, and needs no marker beside it. It needs ABI 1.2 in the manifest.
+// contain one. It does nothing where there is nothing to name, and otherwise takes the place of an inserted marker, `[earlier
+// messages left out]`. It needs ABI 1.2 in the manifest.
 func (p *Plan) Ledger(first, last, tokens int, why Text) {
 	if o := p.add(OpLedger, first, last, why); o != nil {
 		o.argument = uint32(tokens)

@@ -63,7 +63,8 @@ export default function Lab({ p, s }: { p: string; s: string }) {
     ...(changes.pipeline ? { pipeline: forSettings(steps, basePipeline, (settings.data?.pipeline ?? []) as Step[], policies.data ?? []) } : {}),
   };
   const put = (next: Step[]) => set({ pl: JSON.stringify(next) });
-  const depthStep = steps.findIndex((x) => x.policy.split('@')[0] === 'depth-compress');
+  const named = (name: string) => steps.findIndex((x) => x.policy.split('@')[0] === name);
+  const depthStep = named('depth-compress') >= 0 ? named('depth-compress') : named('tool-pair-trim');
   const depth = Number((steps[depthStep]?.config as { depth?: number } | undefined)?.depth ?? base?.session_history_depth ?? 20);
   const setDepth = (n: number) => put(steps.map((x, i) => (i === depthStep ? { ...x, config: { ...(x.config as object), depth: n, depth_step: 1 } as never } : x)));
   const tokens = Number(query.tok ?? bound.tokens);
