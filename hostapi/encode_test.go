@@ -34,7 +34,7 @@ func sampleRequest() *plan.Request {
 func TestEncodeGolden(t *testing.T) {
 	want := strings.Join([]string{
 		// preamble
-		"4d4e4d31", "01000100", "70000000", "48000000", "02000000", "70000000", // magic, abi, sizes, count, offset
+		"4d4e4d31", "02000100", "70000000", "48000000", "02000000", "70000000", // magic, abi, sizes, count, offset
 		"00010000", "04000000", // config at 112 + 2*72 = 256
 		"60010000", "04000000", // strings at 256 + 4*24 = 352
 		"31000000", "32000000", "33000000", "01000000", // budgets, viewer

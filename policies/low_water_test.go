@@ -112,7 +112,7 @@ func TestCutsStandStill(t *testing.T) {
 					}
 					before = now
 				})
-				if cuts*5 > windows {
+				if cuts*4 > windows {
 					t.Errorf("seed %d: %d of %d windows cut", seed, cuts, windows)
 				}
 			}
@@ -130,7 +130,7 @@ func spare(table *mnemetest.Table, before []int64) bool {
 			kept[i] = kept[i] || seq == int64(r.Seq)
 		}
 	}
-	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16+max(uint64(table.BudgetTokens)/10, 200))
+	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16+max(uint64(table.BudgetTokens)/8, 200))
 }
 
 // Windows of a session share their beginnings and hold what they may.
@@ -161,7 +161,7 @@ func TestWindowsShareTheirBeginnings(t *testing.T) {
 			}
 			before = now
 		})
-		if share, mean := float64(same)/float64(all), fill/float64(windows); share < .8 || mean < .6 {
+		if share, mean := float64(same)/float64(all), fill/float64(windows); share < .8 || mean < .55 {
 			t.Errorf("seed %d: share %.2f, fill of messages %.2f over %d windows", seed, share, mean, windows)
 		}
 	}
@@ -284,7 +284,7 @@ func TestLedger(t *testing.T) {
 		want           string
 	}{
 		{0, nil, nil, "10 0 19 1505"},
-		{8000, nil, nil, "10 0 19 805"},
+		{8000, nil, nil, "10 0 19 1005"},
 		{100_000, nil, nil, "10 0 19 1505"},
 		{900, nil, nil, "6 20 20 0, 10 0 19 205"}, // no room for questions
 		{610, nil, nil, "6 24 24 0, 10 0 23 157"},

@@ -77,7 +77,7 @@ func (p *played) ledgerTokens() uint64 {
 	} else if b == 0 {
 		return 1500
 	}
-	return min(max(b/10, 200), 1500, b/4)
+	return min(max(b/8, 200), 1500, b/4)
 }
 
 func within(n uint64, bound uint32) bool { return bound == 0 || n <= uint64(bound) }

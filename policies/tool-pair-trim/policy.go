@@ -121,7 +121,7 @@ func (t *trim) roomForLedger() uint64 {
 	if b == 0 {
 		return most
 	}
-	return min(max(b/10, least), most, b/4)
+	return min(max(b/8, least), most, b/4)
 }
 
 // reaches tells whether messages in full are of turns up to a place.
