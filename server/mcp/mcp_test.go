@@ -155,7 +155,7 @@ func TestBatchesAreBounded(t *testing.T) {
 // Idempotency-Key.
 func TestRemote(t *testing.T) {
 	var seen []string
-	status, body := http.StatusOK, ""
+	status, body := http.StatusOK, `{}` // Open lists a memory, to see that the key reaches the project
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("Authorization") != "Bearer mk_x":
@@ -175,6 +175,7 @@ func TestRemote(t *testing.T) {
 	if err != nil || len(tools) != 1 {
 		t.Fatalf("%v %+v", err, tools)
 	}
+	seen = nil
 	s := New(tools, "v1", slog.New(slog.DiscardHandler))
 	for _, test := range []struct {
 		status     int
