@@ -133,14 +133,14 @@ func TestConfigKeepsSecrets(t *testing.T) {
 	const secret = "sk-secret"
 	for want, env := range map[string]map[string]string{
 		"OPENAI_BASE_URL: the provider's URL must begin": {"OPENAI_BASE_URL": "user:" + secret + "@host"},
-		"OPENAI_BASE_URL: the provider's URL is not readable": {"OPENAI_BASE_URL": "http://user:" + secret +
+		"OPENAI_BASE_URL: the provider's URL is not a valid URL": {"OPENAI_BASE_URL": "http://user:" + secret +
 			"@ho st"},
 		"OPENAI_SUMMARY_URL: the provider's URL must end": {"OPENAI_SUMMARY_URL": "http://host?key=" +
 			secret},
 		"OPENAI_SUMMARY_URL: the provider's URL names no": {"OPENAI_SUMMARY_URL": "http://user:" + secret +
 			"@"},
-		"OPENAI_API_KEY: the provider's key holds, at position":     {"OPENAI_API_KEY": secret + "\n"},
-		"OPENAI_SUMMARY_API_KEY: the provider's key holds, at posi": {"OPENAI_SUMMARY_API_KEY": " " + secret},
+		"OPENAI_API_KEY: the provider's key has an invalid":     {"OPENAI_API_KEY": secret + "\n"},
+		"OPENAI_SUMMARY_API_KEY: the provider's key has an inv": {"OPENAI_SUMMARY_API_KEY": " " + secret},
 	} {
 		_, err := readConfig(nil, environment(env), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {

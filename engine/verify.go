@@ -31,9 +31,9 @@ func Verify(ctx context.Context, s store.Store) (*verify.Report, error) {
 
 // verifiedRooms returns all packages' checks of one tenant. The checks of a package only use those of packages below
 // it.
-func verifiedRooms() []verify.Room {
+func verifiedRooms() []verify.Checker {
 	projects, sessions, index := project.NewChecks(), session.NewChecks(), index.NewChecks()
-	return []verify.Room{
+	return []verify.Checker{
 		tenant.NewChecks(),
 		projects,
 		sessions,

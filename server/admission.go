@@ -51,7 +51,7 @@ func (s *Server) enter(ctx context.Context, who string) (*admission.Place, error
 	defer cancel()
 	place, err := s.places.Hold(ctx, who)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, busy("too many requests wait before this one")
+		return nil, busy("too many requests are already waiting")
 	}
 	return place, err
 }
@@ -68,7 +68,7 @@ func (s *Server) refused(x *exchange, reason error) error {
 
 // busy returns the problem for a request that would succeed at another time.
 func busy(why string) *problem {
-	return refuse(http.StatusServiceUnavailable, "busy", "%s; wait as Retry-After says and send it again", why)
+	return refuse(http.StatusServiceUnavailable, "busy", "%s; wait for the time in Retry-After and send it again", why)
 }
 
 // sender returns the party whose queue and limits apply to a request: its tenant, the operator, or the client's
@@ -102,7 +102,7 @@ func (x *exchange) holdAnswer() error {
 	if x.c.Method() != http.MethodGet {
 		held.force(size)
 	} else if !held.grow(size) {
-		return busy("too many long answers are on their way")
+		return busy("too many long responses are being sent")
 	}
 	x.connection().keep(held)
 	return nil

@@ -65,7 +65,7 @@ func (x *exchange) enterTenant(ctx context.Context) error {
 		return nil
 	}
 	if tenant == "" {
-		return invalidQuery("tenant", "required", "the root key belongs to no tenant: say which one with ?tenant=")
+		return invalidQuery("tenant", "required", "the root key belongs to no tenant: name one with ?tenant=")
 	}
 	exists, err := x.s.engine.Tenants.Exists(ctx, tenant)
 	if err != nil {

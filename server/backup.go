@@ -18,7 +18,7 @@ type BackupFunc func(ctx context.Context, w io.Writer) error
 func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 	if s.backup == nil {
 		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported",
-			"this server's store has backups of its own")
+			"this server's store is a database with its own backups")
 	}
 	body := c.written(backupType, s.backup)
 	if c.c.Context().IsHead() {
@@ -26,7 +26,7 @@ func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 	}
 	if !s.backingUp.CompareAndSwap(false, true) {
 		return streamed{}, refuse(http.StatusConflict, "backup_running",
-			"a backup is being taken; wait until it has ended")
+			"a backup is already running; wait until it ends")
 	}
 	body.close = func() { s.backingUp.Store(false) }
 	return body, nil

@@ -70,7 +70,7 @@ func errAwaited(err error) *problem {
 	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
 		return refuse(http.StatusRequestTimeout, "request_timeout", "the body did not arrive in time")
 	}
-	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or is not framed as its headers say")
+	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or does not match its headers")
 }
 
 // readBody appends the request body to dst. The buffer grows with the bytes that arrive; for a model call, at most
@@ -114,7 +114,7 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
-func tooMany() *problem { return busy("too many bytes of bodies are on their way") }
+func tooMany() *problem { return busy("request bodies take too much memory") }
 
 func tooLarge(limit int) *problem {
 	return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "the body may have at most %d bytes", limit)

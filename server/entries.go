@@ -46,7 +46,7 @@ func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Pu
 	days := c.query("older_than_days")
 	if days == "" {
 		return out, refuse(http.StatusBadRequest, "older_than_days_missing",
-			"say older_than_days=N; older_than_days=0 deletes all")
+			"add older_than_days=N; older_than_days=0 deletes all")
 	}
 	var p board.Purge
 	if p.OlderThanDays, err = strconv.Atoi(days); err != nil {

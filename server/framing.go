@@ -28,7 +28,7 @@ func checkFraming(r *fasthttp.Request) error {
 		}
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		if bytes.ContainsAny(name, " \t") {
-			return badRequest("the name of a header holds a blank")
+			return badRequest("the name of a header contains a space")
 		}
 		value = bytes.TrimSpace(value)
 		switch {
@@ -39,7 +39,7 @@ func checkFraming(r *fasthttp.Request) error {
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			codings++
 			if !bytes.EqualFold(value, []byte("chunked")) {
-				return badRequest("the only transfer encoding that is taken is chunked")
+				return badRequest("the only supported transfer encoding is chunked")
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func checkFraming(r *fasthttp.Request) error {
 	case codings > 0 && lengths > 0:
 		return badRequest("the request has both a Content-Length and a Transfer-Encoding")
 	case codings > 1 || lengths > 1:
-		return badRequest("the request says twice how its body is framed")
+		return badRequest("the request gives the length of its body twice")
 	case codings > 0 && protocol == "HTTP/1.0":
 		return badRequest("HTTP/1.0 has no Transfer-Encoding")
 	}

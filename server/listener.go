@@ -270,7 +270,7 @@ func (l listener) Accept() (net.Conn, error) {
 			return nil, err
 		default:
 			if pause == 0 {
-				l.connections.log.Warn("a connection could not be accepted; trying again", "error", err)
+				l.connections.log.Warn("a connection could not be accepted; retrying", "error", err)
 			}
 			pause = min(max(acceptPause, 2*pause), maxAcceptPause)
 			l.connections.mu.Lock()

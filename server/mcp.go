@@ -78,5 +78,5 @@ func (x *exchange) checkOrigin() error {
 	if http.NewCrossOriginProtection().Check(&r) == nil {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "origin_refused", "requests from pages of other origins are not taken")
+	return refuse(http.StatusForbidden, "origin_refused", "requests from pages of other origins are refused")
 }

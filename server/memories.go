@@ -25,9 +25,9 @@ func (s *Server) putMemory(ctx context.Context, c *call[memory.Spec]) (stored[me
 	key, namespace := c.path("memory"), c.queries("namespace")
 	switch {
 	case c.body.Key != "" && c.body.Key != key:
-		return stored[memory.Memory]{}, fault.InvalidField("key", "invalid_value", "must be the path's, or left out")
+		return stored[memory.Memory]{}, fault.InvalidField("key", "invalid_value", "must equal the one in the path, or be left out")
 	case c.body.Namespace != nil && !slices.Equal(c.body.Namespace, namespace):
-		return stored[memory.Memory]{}, fault.InvalidField("namespace", "invalid_value", "must be the query's, or left out")
+		return stored[memory.Memory]{}, fault.InvalidField("namespace", "invalid_value", "must equal the one in the query, or be left out")
 	}
 	c.body.Key, c.body.Namespace = key, namespace
 	return c.storeMemory(ctx, c.body)

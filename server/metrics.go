@@ -32,11 +32,11 @@ func newMetrics(version string) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mneme_http_requests_total",
-			Help: "Requests answered, by route and status.",
+			Help: "Completed requests, by route and status.",
 		}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mneme_http_request_duration_seconds",
-			Help:    "Time from a request's headers to its answer.",
+			Help:    "Time from a request's headers to its response.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
 	}
@@ -45,11 +45,11 @@ func newMetrics(version string) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 	}
 	m.registry.MustRegister(m.requests, m.duration,
-		gauge("mneme_http_requests_in_flight", "Requests being answered now.",
+		gauge("mneme_http_requests_in_flight", "Requests in progress.",
 			func() float64 { return float64(m.inFlight.Load()) }, nil),
-		gauge("mneme_http_streams_open", "Answers being streamed now.",
+		gauge("mneme_http_streams_open", "Open streams.",
 			func() float64 { return float64(m.streams.Load()) }, nil),
-		gauge("mneme_build_info", "The version that runs.",
+		gauge("mneme_build_info", "The running version.",
 			func() float64 { return 1 }, prometheus.Labels{"version": version}),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -65,10 +65,10 @@ func (s *Server) watch() {
 	s.metrics.registry.MustRegister(
 		gauge("mneme_http_connections_open", "Connections now.", open),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mneme_http_connections_shed_total",
-			Help: "Connections that waited for their client and were closed to make room."}, shed),
-		gauge("mneme_http_requests_waiting", "Requests that wait for their turn now.",
+			Help: "Idle or slow connections that were closed to accept others."}, shed),
+		gauge("mneme_http_requests_waiting", "Requests that are waiting for a slot.",
 			func() float64 { return float64(s.places.Waiting()) }),
-		gauge("mneme_http_bytes_held", "Memory set aside for bodies and long answers now.",
+		gauge("mneme_http_bytes_held", "Memory reserved for bodies and long responses.",
 			func() float64 { return float64(s.bytes.held()) }))
 }
 
@@ -79,12 +79,12 @@ func (s *Server) watchWindows() {
 		name, help string
 		value      *atomic.Uint64
 	}{
-		{"mneme_windows_total", "Windows that were answered.", &c.Windows},
-		{"mneme_windows_compared_total", "Windows that had one before them, for the same session, viewer and format.",
+		{"mneme_windows_total", "Windows that were returned.", &c.Windows},
+		{"mneme_windows_compared_total", "Windows with a previous window for the same session, viewer and format.",
 			&c.Compared},
-		{"mneme_windows_cut_total", "Windows that do not begin with all history of the one before.", &c.Cut},
-		{"mneme_windows_before_tokens_total", "Tokens of the windows before.", &c.BeforeTokens},
-		{"mneme_windows_prefix_tokens_total", "Tokens that windows begin with as the one before did.", &c.SharedTokens},
+		{"mneme_windows_cut_total", "Windows that do not begin with the whole history of the previous one.", &c.Cut},
+		{"mneme_windows_before_tokens_total", "Tokens of the previous windows.", &c.BeforeTokens},
+		{"mneme_windows_prefix_tokens_total", "Tokens of the prefixes that windows share with the previous one.", &c.SharedTokens},
 		{"mneme_windows_thinking_left_out_total", "Thinking blocks that a provider would have refused.", &c.LeftOut},
 	} {
 		s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: of.name, Help: of.help},

@@ -31,7 +31,7 @@ func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 		if ok && (known.Code == "store_damaged" || known.Code == "too_many_open_files") {
 			return status{}, known
 		}
-		return status{}, refuse(http.StatusServiceUnavailable, "not_ready", "the server cannot serve and store now")
+		return status{}, refuse(http.StatusServiceUnavailable, "not_ready", "the server cannot serve requests and store data at present")
 	}
 	return status{"ok", s.version, s.engine.AsOf()}, nil
 }

@@ -133,7 +133,7 @@ func (x *exchange) required(name string) (string, error) {
 	if v := x.query(name); v != "" {
 		return v, nil
 	}
-	p := refuse(http.StatusBadRequest, "parameter_missing", "%s: say it in the query of the URL", name)
+	p := refuse(http.StatusBadRequest, "parameter_missing", "%s: send it in the query of the URL", name)
 	p.Errors = []fault.FieldError{{Field: name, Code: "required", Detail: "must be given"}}
 	return "", p
 }

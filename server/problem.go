@@ -106,7 +106,7 @@ func problemOf(err error) *problem {
 		return refuse(http.StatusServiceUnavailable, "shutting_down", "the server is stopping; try again")
 	}
 	return refuse(http.StatusInternalServerError, "internal",
-		"something went wrong here; the server's log has more under this request_id")
+		"the server failed; its log says more under this request_id")
 }
 
 // problemOfFiber converts errors that Fiber detects before any handler runs.

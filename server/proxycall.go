@@ -189,7 +189,7 @@ func (call *modelCall) send() (*http.Response, error) {
 		case ok && refusal.Code == "busy": // The provider was not called.
 			reason = refusal.Code
 		case !ok || refusal.Status >= http.StatusInternalServerError:
-			call.log(slog.LevelWarn, "a provider gave no answer", err)
+			call.log(slog.LevelWarn, "a provider did not answer", err)
 		}
 		call.failed(0, reason, wire.Usage{})
 		return nil, err
@@ -270,13 +270,13 @@ func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	switch {
 	case errors.Is(context.Cause(call.ctx), errStalled):
 		return nil, relay.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
-			"The provider began to answer and then sent nothing for too long.").Again()
+			"The provider began its response and then sent nothing for too long.").Again()
 	case err != nil:
 		return nil, relay.Refuse(http.StatusBadGateway, "upstream_disconnected",
-			"The connection to the provider broke before its answer was whole.").Again()
+			"The connection to the provider broke before its response was complete.").Again()
 	case len(body) > maxModelReply:
 		return nil, relay.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
-			"The provider's answer has more than 64 MiB.")
+			"The provider's response is larger than 64 MiB.")
 	}
 	return body, nil
 }
@@ -368,6 +368,6 @@ func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	case call.ctx.Err() != nil:
 		return err
 	}
-	call.log(slog.LevelWarn, "a provider broke off", err)
+	call.log(slog.LevelWarn, "a provider's response broke off", err)
 	return nil // the client was told
 }

@@ -16,11 +16,11 @@ var (
 		"Tokens of prompts, as their providers counted them. Beyond 1,000 models of projects, the names are empty.",
 		proxyCountLabels, nil)
 	cachedTokens = prometheus.NewDesc("mneme_proxy_cached_tokens_total",
-		"Tokens of prompts that the provider's cache had, which is what stable windows save.", proxyCountLabels, nil)
+		"Tokens of prompts that were read from the provider's cache, which stable windows make cheaper.", proxyCountLabels, nil)
 	writtenTokens = prometheus.NewDesc("mneme_proxy_cache_write_tokens_total",
 		"Tokens of prompts that were written to the provider's cache.", proxyCountLabels, nil)
 	tokenRatio = prometheus.NewDesc("mneme_proxy_token_ratio",
-		"What the provider counted of prompts, for each token that Mneme did before token_scale.", proxyCountLabels, nil)
+		"The provider's token count of prompts divided by Mneme's count before token_scale.", proxyCountLabels, nil)
 )
 
 // Describe sends nothing, because the labels differ between projects.

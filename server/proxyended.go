@@ -137,7 +137,7 @@ func (call *modelCall) endTurn(ctx context.Context, end gateway.End) {
 		return
 	}
 	if err := call.s.engine.Outbound.Finish(ctx, t.out, end); err != nil {
-		call.log(slog.LevelError, "the end of a model call is not noted", err)
+		call.log(slog.LevelError, "the end of a model call could not be recorded", err)
 	}
 }
 

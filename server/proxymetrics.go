@@ -24,11 +24,11 @@ func newProxyMetrics(registry *prometheus.Registry) *proxyMetrics {
 	m := &proxyMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mneme_proxy_calls_total",
-			Help: "Calls to providers, by protocol, mode and the provider's status; none where it gave no answer.",
+			Help: "Calls to providers, by protocol, mode and the provider's status, which is none if it did not answer.",
 		}, []string{"protocol", "mode", "status"}),
 		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mneme_proxy_upstream_seconds",
-			Help:    "Time that a provider takes until its answer begins.",
+			Help:    "Time until a provider's response begins.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
 		}, []string{"protocol"}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{

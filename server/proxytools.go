@@ -88,7 +88,7 @@ func (call *modelCall) answered(r *wire.Reply) ([]json.RawMessage, error) {
 	}
 	if t.last {
 		return nil, relay.Refuse(http.StatusBadGateway, "tool_rounds_exceeded",
-			"The model called memory tools in too many rounds, also when it was told to call none.")
+			"The model called memory tools in too many rounds, and went on when told to call none.")
 	}
 	whole := slices.Contains([]string{"", "stop", "tool_calls", "tool_use", "end_turn", "completed"}, r.Stop)
 	results := make([]wire.Result, len(held))
@@ -97,7 +97,7 @@ func (call *modelCall) answered(r *wire.Reply) ([]json.RawMessage, error) {
 		case context.Cause(call.ctx) != nil:
 			return nil, context.Cause(call.ctx)
 		case !whole:
-			results[i] = wire.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}
+			results[i] = wire.Result{Held: h, IsError: true, Content: "The response ended before the call was complete."}
 		case i >= maxCalls:
 			results[i] = wire.Result{Held: h, IsError: true,
 				Content: fmt.Sprintf("One answer may call memory tools %d times. Call this one again.", maxCalls)}

@@ -213,13 +213,13 @@ func (call *modelCall) bypass(err error) error {
 		}
 		call.log(slog.LevelError, "a model call could not be prepared", err)
 		return relay.Refuse(http.StatusServiceUnavailable, "window_failed",
-			"Mneme could not make the window of this call, and the project wants none without.").Again()
+			"Mneme could not make the window of this call, and the project does not forward calls without one.").Again()
 	}
 	reason := "internal_error"
 	if isFault {
 		reason = known.Code
 	} else {
-		call.log(slog.LevelError, "a model call goes on without Mneme", err)
+		call.log(slog.LevelError, "a model call is forwarded without a window", err)
 	}
 	call.turn.stored, call.mode = reason, gateway.Bypass
 	call.s.metrics.proxy.stored.WithLabelValues(reason).Inc()

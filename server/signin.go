@@ -71,8 +71,8 @@ func (x *exchange) fromConsole() error {
 	if string(h.Peek("X-Mneme-Console")) == "1" && string(h.Peek("Sec-Fetch-Site")) == "same-origin" {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "origin_refused", "the console's sign-in works in the console alone, whose "+
-		"requests bear X-Mneme-Console: 1 and Sec-Fetch-Site: same-origin; send a key instead")
+	return refuse(http.StatusForbidden, "origin_refused", "the console's sign-in works only for the console, whose "+
+		"requests have X-Mneme-Console: 1 and Sec-Fetch-Site: same-origin; send a key instead")
 }
 
 // authenticate returns the caller of a credential. use says that somebody is active, which extends a sign-in. It
@@ -94,7 +94,7 @@ func (s *Server) mayEnter(c ident.Caller) error {
 		return nil
 	}
 	return refuse(http.StatusForbidden, "console_root_refused",
-		"the root key signs in where the server runs with --console-root; sign in with a tenant's key")
+		"the root key may sign in only if the server runs with --console-root; sign in with a tenant's key")
 }
 
 // signIn signs a browser in and sets the cookie. It ends the browser's previous sign-in, so that nobody who planted
@@ -105,7 +105,7 @@ func (s *Server) signIn(ctx context.Context, c *call[SignInRequest]) (tenant.Sig
 	var err error
 	switch {
 	case (c.body.Key == "") == (c.body.Link == ""):
-		return out, fault.InvalidField("key", "required", "send either key or link")
+		return out, fault.InvalidField("key", "required", "send either a key or a link")
 	case c.body.Link != "":
 		out, err = s.engine.Tenants.SignInByLink(ctx, c.body.Link, before)
 	default:

@@ -250,7 +250,7 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 		}
 		if spec.Commanders != nil && !slices.Equal(spec.Commanders, b.Commanders) {
 			if c.Agent != "" {
-				return Board{}, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not say who may command")
+				return Board{}, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not change who may command")
 			}
 			b.Commanders = spec.Commanders
 		}

@@ -42,7 +42,7 @@ func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	switch {
 	case line.Kind == boardType && b != nil:
-		return fault.Errorf(fault.Invalid, "invalid_export", "the board before has no end")
+		return fault.Errorf(fault.Invalid, "invalid_export", "the previous board has no end")
 	case line.Kind == boardType:
 		p.at = new(boardImport)
 		return p.at.readBoard(im, line)
@@ -100,10 +100,10 @@ func (b *boardImport) readAgent(line *transfer.ImportLine) error {
 	}
 	switch {
 	case in.BoardID != b.line.ID:
-		return fault.Errorf(fault.Invalid, "invalid_export", "an agent of board %q amid board %q", in.BoardID,
+		return fault.Errorf(fault.Invalid, "invalid_export", "an agent of board %q among those of board %q", in.BoardID,
 			b.line.ID)
 	case b.entries > 0 || in.ID <= largest:
-		return fault.InvalidField("id", "out_of_order", "agents must go up by id, before the entries; %q follows %q",
+		return fault.InvalidField("id", "out_of_order", "agents must be sorted by id and come before the entries; %q follows %q",
 			in.ID, largest)
 	case n == maxAgents:
 		return fault.InvalidField("id", "too_many", "a board may have at most %d agents", maxAgents)
@@ -131,19 +131,19 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	at := records.ToTheMillisecond(in.CreatedAt)
 	switch {
 	case in.BoardID != b.line.ID:
-		return fault.Errorf(fault.Invalid, "invalid_export", "an entry of board %q amid board %q", in.BoardID,
+		return fault.Errorf(fault.Invalid, "invalid_export", "an entry of board %q among those of board %q", in.BoardID,
 			b.line.ID)
 	case !ok:
 		return fault.InvalidField("id", "invalid_id", "must be the id of an entry")
 	case b.values > 0:
-		return fault.Errorf(fault.Invalid, "invalid_export", "an entry behind the values of board %q", in.BoardID)
+		return fault.Errorf(fault.Invalid, "invalid_export", "an entry after the values of board %q", in.BoardID)
 	case b.entries > 0 && string(begin) != string(b.begin) || seq <= b.last() || seq > b.line.Last:
 		return fault.InvalidField("id", "out_of_order",
-			"the entries of a board must go up by number, to last at most; %s follows number %d", in.ID, b.last())
+			"the entries of a board must be sorted by number, up to last; %s follows number %d", in.ID, b.last())
 	case at.UnixMilli() < 0 || at.Before(b.newest):
-		return fault.InvalidField("created_at", "out_of_range", "the times of a board never go back")
+		return fault.InvalidField("created_at", "out_of_range", "the entries of a board must be sorted by time")
 	case in.Damaged || in.IsChat != d.IsChat():
-		return fault.InvalidField("is_chat", "invalid_value", "an entry is chat where it has the tag chat")
+		return fault.InvalidField("is_chat", "invalid_value", "an entry is chat if and only if it has the tag chat")
 	}
 	d.Seq, d.Created = seq, at.UnixMilli()
 	b.begin, b.newest, b.entry = begin, at, d
@@ -168,9 +168,9 @@ func (b *boardImport) readValue(line *transfer.ImportLine) error {
 	case err != nil:
 		return err
 	case in.BoardID != b.line.ID:
-		return fault.Errorf(fault.Invalid, "invalid_export", "a value of board %q amid board %q", in.BoardID, b.line.ID)
+		return fault.Errorf(fault.Invalid, "invalid_export", "a value of board %q among those of board %q", in.BoardID, b.line.ID)
 	case b.value != nil && in.Key <= b.value.Key:
-		return fault.InvalidField("key", "out_of_order", "the values of a board must go up by key; %q follows %q",
+		return fault.InvalidField("key", "out_of_order", "the values of a board must be sorted by key; %q follows %q",
 			in.Key, b.value.Key)
 	case b.values == maxValues:
 		return fault.InvalidField("key", "too_many", "a board may have at most %d values", maxValues)
@@ -266,7 +266,7 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 	defer unlock()
 	err = im.Commit("board", line.Number, func(t *records.Tx) (int, error) {
 		if _, err := p.Boards.readTx(t, im.Caller, id, existing); err == nil {
-			return 0, fault.Errorf(fault.Conflict, "import_conflict", "board %q was made meanwhile", id)
+			return 0, fault.Errorf(fault.Conflict, "import_conflict", "board %q was created in the meantime", id)
 		} else if !fault.IsNotFound(err) {
 			return 0, err
 		}

@@ -106,7 +106,7 @@ func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.On
 func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
 		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files "+
-			"and takes no more: go on on a new board, or delete this one")
+			"and takes no new ones: continue on a new board, or delete this one")
 	}
 	b.Add(&d.Stored, t.Now)
 	found := Places{}
@@ -126,8 +126,8 @@ func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry,
 		}
 	}
 	if d.command != "" && !b.mayCommand(c, agents) {
-		return out, fault.Errorf(fault.Forbidden, "command_refused", "agent %q may not post %s on board %q: the board's lead "+
-			"may, keys without an agent, and the agents in its commanders", c.Agent, d.command, b.ID)
+		return out, fault.Errorf(fault.Forbidden, "command_refused", "agent %q may not post %s on board %q: its lead may, "+
+			"the agents in its commanders, and keys without an agent", c.Agent, d.command, b.ID)
 	}
 	d.verify(c, agents)
 	if d.IsChat() {

@@ -65,7 +65,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 		return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 	}
 	// Postpone the board: an error here must not stop the tenant's other work.
-	svc.db.Log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id,
+	svc.db.Log.Error("retention of a board failed and will be retried", "tenant", tenant, "board", id,
 		"error", err)
 	_, err = change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		due := t.Now.Add(retentionPause)

@@ -31,7 +31,7 @@ func (f *Filter) check() (words []string, err error) {
 	case len(f.Tags) > maxFilterTerms:
 		return nil, fault.InvalidField("tags", "too_many", "must be at most %d", maxFilterTerms)
 	case f.Text != "" && len(words) == 0:
-		return nil, fault.InvalidField("q", "invalid_value", "must hold a letter or a digit")
+		return nil, fault.InvalidField("q", "invalid_value", "must contain a letter or a digit")
 	}
 	return words, nil
 }

@@ -51,11 +51,11 @@ func (v *valueRecord) put(t *records.Tx, board ident.Incarnation) error {
 // compact returns the value without whitespace between its tokens.
 func (s *ValueSpec) compact() (json.RawMessage, error) {
 	if len(s.Value) == 0 {
-		return nil, fault.InvalidField("value", "required", "must be JSON of any kind")
+		return nil, fault.InvalidField("value", "required", "must be a JSON value")
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, s.Value); err != nil {
-		return nil, fault.InvalidField("value", "invalid_value", "must be JSON of any kind")
+		return nil, fault.InvalidField("value", "invalid_value", "must be a JSON value")
 	}
 	if out.Len() > maxValue {
 		return nil, fault.InvalidField("value", "too_long", "must be at most %d bytes", maxValue)

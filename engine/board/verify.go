@@ -58,7 +58,7 @@ type entryTerm struct {
 }
 
 // NewChecks returns the checks for one tenant's boards.
-func NewChecks() verify.Room {
+func NewChecks() verify.Checker {
 	return &checks{boards: map[ident.Incarnation]*seen{}, swept: map[string]bool{}, strays: map[string]*stray{}}
 }
 

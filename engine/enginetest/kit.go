@@ -1,4 +1,4 @@
-// Package enginetest is the kit that the tests of the engine and its rooms share: an engine made of real parts over a
+// Package enginetest is the kit that the tests of the engine and its packages share: an engine made of real parts over a
 // store in memory, with a clock and ids of its own, and words for what tests do most.
 package enginetest
 

@@ -140,7 +140,7 @@ func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 		if ctx.Err() != nil || ask.Closed {
 			return nil, err
 		}
-		svc.db.Log.Warn("a call goes on without a window", "tenant", ask.Caller.Tenant, "project", ask.Project.ID,
+		svc.db.Log.Warn("a call is forwarded without a window", "tenant", ask.Caller.Tenant, "project", ask.Project.ID,
 			"session", ask.Session, "error", err)
 		out.Mode, out.call.Mode, out.call.Bypassed = Bypass, Bypass, reason(err)
 	}

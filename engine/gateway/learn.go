@@ -65,7 +65,7 @@ func (svc *Service) learn(ctx context.Context, out *Outgoing, spent *decision.Sp
 		return
 	}
 	if err := svc.calibrate(ctx, out, uint64(spent.Input), counted); err != nil {
-		svc.db.Log.Warn("what a provider counted is not kept", "tenant", out.ask.Caller.Tenant, "error", err)
+		svc.db.Log.Warn("a provider's token counts could not be stored", "tenant", out.ask.Caller.Tenant, "error", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 		namespace = mine[0]
 	case len(namespace) == 0:
 		return c, nil, fault.InvalidField("namespace", "namespace_needed",
-			"your key is narrowed to %d namespaces: name one of them, or one below", len(mine))
+			"your key is limited to %d namespaces: name one of them, or one below", len(mine))
 	case !slices.ContainsFunc(mine, func(n []string) bool { return Below(namespace, n) }):
 		return c, nil, fault.Errorf(fault.NotFound, "not_found", "no namespace %q", NamespacePath(namespace))
 	}
@@ -87,12 +87,12 @@ func (c Caller) Unconfined() Caller {
 	return c
 }
 
-// Confined returns key_narrowed if the caller's key is narrowed to namespaces and In has not chosen one. Whatever reaches
-// a project, or anything else that belongs to no namespace, checks it.
+// Confined returns key_narrowed if the caller's key is limited to namespaces and In has not chosen one. It must be
+// called before access to a project, or to anything else that belongs to no namespace.
 func (c Caller) Confined() error {
 	if c.Namespaces != nil && len(c.inside) == 0 {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
-			"this belongs to no namespace; your key is narrowed to some")
+			"this belongs to no namespace, and your key is limited to some")
 	}
 	return nil
 }
@@ -108,11 +108,12 @@ func (c Caller) Covers(projects []string) bool {
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant returns key_narrowed if the key is restricted to projects or namespaces. It guards operations on the whole tenant.
+// WholeTenant returns key_narrowed if the key is restricted to projects or namespaces. It guards operations on the
+// whole tenant.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",
-			"this reaches all projects of the tenant; your key is narrowed to some")
+			"this needs access to all projects of the tenant, and your key is limited to some")
 	}
 	return c.Confined()
 }

@@ -248,7 +248,7 @@ func (svc *Service) Run(ctx context.Context, tick <-chan struct{}) {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = step(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				svc.db.Log.Error("background step failed; it is tried again later", "error", err)
+				svc.db.Log.Error("background work failed and will be retried", "error", err)
 			}
 		}
 		select {

@@ -43,7 +43,7 @@ func Work(ctx context.Context, db *records.DB, bell *Bell, what string,
 		rung := bell.next() // taken before the unit runs, so that work queued in the meantime is not missed
 		done, next, err := unit(ctx)
 		if err != nil && ctx.Err() == nil {
-			db.Log.Error(what+" failed; it is tried again later", "error", err)
+			db.Log.Error(what+" failed and will be retried", "error", err)
 		}
 		if done {
 			continue

@@ -64,7 +64,7 @@ func TestWork(t *testing.T) {
 		wants("a failure", time.Hour+time.Minute)
 		end()
 		<-ended
-		if said := log.String(); !strings.Contains(said, "testing failed; it is tried again later") ||
+		if said := log.String(); !strings.Contains(said, "testing failed and will be retried") ||
 			!strings.Contains(said, "a broken store") {
 			t.Errorf("the log: %s", said)
 		}

@@ -95,6 +95,6 @@ func (e *entry) damaged() Memory {
 
 // logDamagedEntry logs an unreadable entry for the operator.
 func (svc *Service) logDamagedEntry(tenant string) {
-	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out",
+	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists omit its memory",
 		"tenant", tenant)
 }

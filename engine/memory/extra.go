@@ -48,7 +48,7 @@ func (s *Spec) completeExtra() error {
 	if s.OccurredAt != nil {
 		at := records.ToTheMillisecond(*s.OccurredAt)
 		if at.Year() < 1 || at.UnixMilli() >= maxPlaced {
-			return fault.InvalidField("occurred_at", "out_of_range", "must lie between the years 1 and 2248")
+			return fault.InvalidField("occurred_at", "out_of_range", "must be between the years 1 and 2248")
 		}
 		s.OccurredAt = &at
 	}
@@ -66,7 +66,7 @@ func (s *Spec) completeExtra() error {
 		return fault.InvalidField("value", "invalid_value", "must be JSON")
 	}
 	if s.Value = tidy.Bytes(); len(s.Value) > maxValue {
-		return fault.InvalidField("value", "too_long", "has %d bytes as JSON, it may have %d", len(s.Value), maxValue)
+		return fault.InvalidField("value", "too_long", "has %d bytes as JSON, and the limit is %d", len(s.Value), maxValue)
 	}
 	if s.Content == "" {
 		s.Content = contentOf(s.Value)
@@ -86,18 +86,18 @@ func (s *Spec) completeMetadata() error {
 		raw = bytes.TrimSpace(raw)
 		if len(raw) == 0 || raw[0] == '{' || raw[0] == '[' {
 			return fault.InvalidField("metadata", "invalid_value",
-				"%s: must be a text, a number or a truth value; what has parts belongs into value", name)
+				"%s: must be a string, a number or a boolean; put arrays and objects into value", name)
 		}
 		if string(raw) != "null" {
 			kept[name], size = raw, size+len(name)+len(raw)
 		}
 	}
 	if len(kept) > maxMetadata {
-		return fault.InvalidField("metadata", "too_many", "there are %d names, a memory may have %d", len(kept),
+		return fault.InvalidField("metadata", "too_many", "there are %d names, and the limit is %d", len(kept),
 			maxMetadata)
 	}
 	if size > maxMetadataBytes {
-		return fault.InvalidField("metadata", "too_long", "has %d bytes, it may have %d", size, maxMetadataBytes)
+		return fault.InvalidField("metadata", "too_long", "has %d bytes, and the limit is %d", size, maxMetadataBytes)
 	}
 	s.Metadata = kept
 	if len(kept) == 0 {

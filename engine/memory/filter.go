@@ -73,7 +73,7 @@ func (f *Filter) Check() error {
 		return err
 	}
 	if f.From != nil && f.To != nil && f.From.After(*f.To) {
-		return fault.InvalidField("until", "out_of_range", "must not lie before since")
+		return fault.InvalidField("until", "out_of_range", "must not be before since")
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectI
 	}
 	if in.none() {
 		return out, fault.InvalidField("filter", "required",
-			"name what to forget: a category, tags, a namespace, metadata, a time; until now is all there is")
+			"say what to forget: a category, tags, a namespace, metadata or a time; use until with the current time to forget everything")
 	}
 	if c, in.Namespace, err = c.In(in.Namespace); err != nil {
 		return out, err

@@ -69,7 +69,7 @@ const Damaged = "memory_damaged"
 
 func errDamaged(key string) error {
 	return fault.Errorf(fault.Conflict, Damaged,
-		"what is stored of the memory %q fails its checksum; forget it, then store it again", key)
+		"the stored memory %q fails its checksum; forget it, then store it again", key)
 }
 
 func isDamaged(err error) bool {
@@ -149,7 +149,7 @@ func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, k
 		return nil
 	}
 	return fault.Errorf(fault.Gone, "memory_forgotten",
-		"this request stored the memory %q, which is gone since; it is not stored again. To store it anew, "+
+		"this request stored the memory %q earlier, which was forgotten since. To store it again, "+
 			"use another Idempotency-Key", key)
 }
 
@@ -208,8 +208,8 @@ func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.
 	if spec.ExpiresAt != nil {
 		at := records.ToTheMillisecond(*spec.ExpiresAt)
 		if !at.After(now) || at.After(now.Add(maxFuture)) {
-			return nil, fault.InvalidField("expires_at", "out_of_range", "must lie in the future, at most 100 years; "+
-				"now is %s", now.Format(time.RFC3339))
+			return nil, fault.InvalidField("expires_at", "out_of_range", "must be in the future, by at most 100 years; "+
+				"the current time is %s", now.Format(time.RFC3339))
 		}
 		return &at, nil
 	}
@@ -268,7 +268,7 @@ func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id stri
 // settle removes the words of deleted memories from a project's index, including those of overwritten versions.
 func (svc *Service) settle(ctx context.Context, tenant string, pinc ident.Incarnation) {
 	if _, err := svc.index.Settle(ctx, tenant, index.Memories(pinc)); err != nil {
-		svc.db.Log.Warn("words of a memory that is gone are still indexed; the index's job removes them", "tenant", tenant,
+		svc.db.Log.Warn("words of a deleted memory are still in the index; a job will remove them", "tenant", tenant,
 			"error", err)
 	}
 }

@@ -36,7 +36,7 @@ func (p *Precondition) check(id string, now *Record) error {
 	err := fault.Errorf(fault.Precondition, "version_mismatch",
 		"there is no memory %q; another writer may have forgotten it", id)
 	if now != nil {
-		err.Detail = fault.Words("the memory %q is at version %d by now; read it again, and change what it says now", id,
+		err.Detail = fault.Words("the memory %q is at version %d; read it again, and base the change on it", id,
 			version)
 	}
 	err.Current = &fault.Current{Version: version, ETag: tag}

@@ -45,7 +45,7 @@ func (svc *Service) hold(ctx context.Context, room *records.Reservation, change 
 		switch q := svc.quota; {
 		case q.Count > 0 && change.Count > 0 && kept.Count+change.Count > q.Count:
 			return fault.Errorf(fault.NoSpace, "quota_exceeded",
-				"the tenant keeps %d memories and may keep %d; forget some first", kept.Count, q.Count)
+				"the tenant has %d memories, and the limit is %d; forget some first", kept.Count, q.Count)
 		case q.Bytes > 0 && change.Bytes > 0 && kept.Bytes+change.Bytes > q.Bytes:
 			return fault.Errorf(fault.NoSpace, "quota_exceeded",
 				"the tenant's memories have %d bytes; %d more would exceed %d; forget some first", kept.Bytes,

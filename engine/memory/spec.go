@@ -83,10 +83,10 @@ func (s *Spec) complete() error {
 	switch {
 	case len(s.Content) > maxContent:
 		return fault.Errorf(fault.TooLarge, "content_too_large",
-			"content: has %d bytes, a memory may have %d; store it in pieces, under keys of their own",
+			"content: has %d bytes, and the limit is %d; split it into memories with their own keys",
 			len(s.Content), maxContent)
 	case !visible(s.Content):
-		return fault.InvalidField("content", "blank", "must say something: there is no visible character in it")
+		return fault.InvalidField("content", "blank", "must have a visible character")
 	case !utf8.ValidString(s.Content):
 		return fault.InvalidField("content", "invalid_utf8", "must be valid UTF-8")
 	case s.Importance != nil && !(*s.Importance >= 0 && *s.Importance <= 1):
@@ -132,7 +132,7 @@ func (s *Spec) completeTags() error {
 
 func checkTagCount(field string, tags []string) error {
 	if len(tags) > maxTags {
-		return fault.InvalidField(field, "too_many", "there are %d, a memory may have %d", len(tags), maxTags)
+		return fault.InvalidField(field, "too_many", "there are %d, and the limit is %d", len(tags), maxTags)
 	}
 	return nil
 }

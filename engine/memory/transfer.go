@@ -170,7 +170,7 @@ func (m *Memory) readmit() error {
 		return fault.InvalidField("version", "out_of_range", "must count from 1")
 	case m.CreatedAt.UnixMilli() < 0 || m.UpdatedAt.Before(m.CreatedAt) || m.UpdatedAt.UnixMilli() >= maxPlaced:
 		return fault.InvalidField("updated_at", "out_of_range",
-			"must not lie before created_at, nor that before 1970, nor after 2248")
+			"must not be before created_at, and both must be between 1970 and 2248")
 	case m.Category == Daily && m.ExpiresAt == nil:
 		return fault.InvalidField("expires_at", "required", "a daily memory of a file says when it expires")
 	}
@@ -341,7 +341,7 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 			return adds, 0, errDamaged(keys[i])
 		}
 		if found[i].live(t.Now) != nil {
-			return adds, 0, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
+			return adds, 0, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was created in the meantime",
 				keys[i], in.Project)
 		}
 		added, err := p.put(t, project.Incarnation, in, found[i])

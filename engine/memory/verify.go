@@ -21,7 +21,7 @@ type checks struct {
 }
 
 // NewChecks returns the checks of one tenant.
-func NewChecks(index *index.Checks) verify.Room {
+func NewChecks(index *index.Checks) verify.Checker {
 	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{}}
 }
 

@@ -50,7 +50,7 @@ func CheckURL(base string) error {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil:
-		return errors.New("the provider's URL is not readable as one: write http(s)://HOST/PATH")
+		return errors.New("the provider's URL is not a valid URL: write http(s)://HOST/PATH")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("the provider's URL must begin with http:// or https://")
 	case u.Hostname() == "":
@@ -64,8 +64,8 @@ func CheckURL(base string) error {
 // CheckKey returns what is wrong with a provider's key, without repeating it. An empty key is valid.
 func CheckKey(key string) error {
 	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
-		return fmt.Errorf("the provider's key holds, at position %d, what no key can: "+
-			"a space, a line's end, or no ASCII", i+1)
+		return fmt.Errorf("the provider's key has an invalid character at position %d: "+
+			"a space, a line break, or one outside ASCII", i+1)
 	}
 	return nil
 }

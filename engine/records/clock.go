@@ -74,7 +74,7 @@ type ClockRecord struct {
 func (db *DB) LoadClock(ctx context.Context) error {
 	rec, err := Get[ClockRecord](ctx, db, SystemTenant, StoreTime.Key())
 	if errors.Is(err, ErrDamaged) {
-		db.Log.Error("the record of the store's time is damaged; the system's clock is believed")
+		db.Log.Error("the record of the store's time is damaged; the system's clock is used instead")
 		return nil
 	}
 	if err != nil || rec == nil {
@@ -89,7 +89,7 @@ func (db *DB) LoadClock(ctx context.Context) error {
 	switch now, settled := k.times(); {
 	case now.After(settled):
 		db.Log.Warn("the system's clock is far ahead of the time at which this store was used last; until the server "+
-			"has run for a day nothing is removed that is not old by the store's own time",
+			"has run for a day, only data that is old by the store's own time is deleted",
 			"clock", wall.UTC(), "store", settled)
 	case settled.Sub(wall) > tellBehind:
 		db.Log.Warn("the system's clock is behind the time of this store, which never goes back; check the clock",

@@ -120,19 +120,19 @@ func Worded(err error) error {
 		return DiskFull()
 	case errors.Is(err, store.ErrNoDescriptors), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fault.Errorf(fault.Unavailable, "too_many_open_files",
-			"the server has no file descriptor left; nothing was stored, reading goes on; try again")
+			"the server is out of file descriptors; nothing was stored, reads still work; try again")
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return fault.Errorf(fault.Unavailable, "store_stopped",
 			"the store has stopped writing; the operator must restart the server")
 	case errors.Is(err, store.ErrDamaged):
 		return fault.Errorf(fault.Unavailable, "store_damaged", "files of the store are damaged and acknowledged "+
-			"writes are lost: reading goes on, and the operator must run `mneme repair` before anything is stored")
+			"writes are lost: reads still work, but nothing can be stored until the operator runs `mneme repair`")
 	case errors.Is(err, store.ErrUnknown):
-		return fault.Errorf(fault.Unavailable, "outcome_unknown", "the database was lost while this was being stored, "+
-			"so it may or may not be there; send it again with the same Idempotency-Key, or look before you repeat it")
+		return fault.Errorf(fault.Unavailable, "outcome_unknown", "the connection to the database broke during this commit, "+
+			"which may or may not have happened; send it again with the same Idempotency-Key, or check before you repeat it")
 	case errors.Is(err, store.ErrUnavailable):
 		return fault.Errorf(fault.Unavailable, "store_unavailable",
-			"the database is away or too busy; nothing was stored; try again")
+			"the database is unreachable or too busy; nothing was stored; try again")
 	case errors.Is(err, store.ErrTooLarge):
 		return fault.Errorf(fault.TooLarge, "commit_too_large",
 			"this is more than one commit can hold (%d bytes); split it", store.MaxBatch)
@@ -143,7 +143,7 @@ func Worded(err error) error {
 // DiskFull returns the error for a write that is refused because the disk is nearly full.
 func DiskFull() error {
 	return fault.Errorf(fault.NoSpace, "disk_full",
-		"the server's disk is nearly full; nothing was stored, reading goes on")
+		"the server's disk is nearly full; nothing was stored, reads still work")
 }
 
 // locks are striped by name to limit their number: two names may share one.

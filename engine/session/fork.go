@@ -79,8 +79,8 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, p
 	return svc.forked(ctx, c, projectID, s), nil
 }
 
-// abandonFork deletes what a failed fork has copied, if anything. It returns not_found if the session was deleted in the
-// meantime, and otherwise the error that the fork failed with.
+// abandonFork deletes what a failed fork has copied, if anything. It returns not_found if the session was deleted in
+// the meantime, and otherwise the error that the fork failed with.
 func (svc *Service) abandonFork(ctx context.Context, c ident.Caller, projectID, id string, from *Head, in *staged,
 	err error) error {
 	if in != nil {

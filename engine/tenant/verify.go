@@ -19,7 +19,7 @@ type checks struct {
 }
 
 // NewChecks returns the checks for one tenant, or for the system space.
-func NewChecks() verify.Room {
+func NewChecks() verify.Checker {
 	return &checks{keys: map[string]ident.Incarnation{}, swept: map[string]bool{}}
 }
 
@@ -107,7 +107,7 @@ func (c *checks) Finish(s *verify.Space) {
 }
 
 // Across finds tenants without a mark.
-func (c *checks) Across(s *verify.Space, _ verify.Room) {
+func (c *checks) Across(s *verify.Space, _ verify.Checker) {
 	if c.live == (ident.Incarnation{}) {
 		s.At(records.Live, records.Live.Key()).Missing("the tenant's mark is not there: no key of it works")
 	}

@@ -119,10 +119,10 @@ func (l *ImportLine) readType() (string, error) {
 		return kind, nil
 	}
 	if !rawjson.NumbersReadable(l.raw) {
-		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many readers of JSON cannot hold")
+		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many JSON parsers cannot read")
 	}
 	if rawjson.LoneSurrogate(l.raw) {
-		return "", fault.Errorf(fault.Invalid, "lone_surrogate", "a text holds half of a UTF-16 pair, which is no character")
+		return "", fault.Errorf(fault.Invalid, "lone_surrogate", "a text has half of a UTF-16 pair, which is not a character")
 	}
 	return kind, nil
 }

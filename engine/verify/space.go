@@ -18,7 +18,7 @@ type Space struct {
 	Findings []*Finding
 
 	tenant   string
-	rooms    []Room
+	checkers []Checker
 	checks   map[string]Check // by the kind's name
 	seed     maphash.Seed
 	found    *Finding                // the finding that the current record is damaged, if it is
@@ -34,13 +34,13 @@ type Space struct {
 	Tenants      map[string]bool              // in the system space: whether each is being deleted
 }
 
-func newSpace(tenant string, rooms []Room) *Space {
-	s := &Space{tenant: tenant, rooms: rooms, checks: map[string]Check{}, seed: maphash.MakeSeed(),
+func newSpace(tenant string, checkers []Checker) *Space {
+	s := &Space{tenant: tenant, checkers: checkers, checks: map[string]Check{}, seed: maphash.MakeSeed(),
 		expiring: map[string]records.Kind{}, expected: map[string]expectation{},
 		Projects: map[ident.Incarnation]string{},
 		Swept:    map[ident.Incarnation]bool{}, Staged: map[ident.Incarnation]bool{}, Tenants: map[string]bool{}}
-	for _, room := range rooms {
-		for _, c := range room.Checks() {
+	for _, checker := range checkers {
+		for _, c := range checker.Checks() {
 			s.checks[c.Kind.Name()] = c
 		}
 	}
@@ -59,21 +59,21 @@ func (s *Space) visit(kind records.Kind, it store.Item) {
 // finish runs the checks that need all of the tenant's records. It keeps only what is compared with the system space
 // later.
 func (s *Space) finish() {
-	for _, room := range s.rooms {
-		room.Finish(s)
+	for _, checker := range s.checkers {
+		checker.Finish(s)
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.expected)) {
 		e := s.expected[key]
 		e.Missing("%s", e.detail)
 	}
-	s.rooms = slices.DeleteFunc(s.rooms, func(room Room) bool { _, ok := room.(crossRoom); return !ok })
+	s.checkers = slices.DeleteFunc(s.checkers, func(checker Checker) bool { _, ok := checker.(crossChecker); return !ok })
 	s.checks, s.expiring, s.expected, s.Staged = nil, nil, nil, nil
 }
 
 // across compares a finished tenant with the system space, which must be finished too and have the same checks.
 func (s *Space) across(system *Space) {
-	for i, room := range s.rooms {
-		room.(crossRoom).Across(s, system.rooms[i])
+	for i, checker := range s.checkers {
+		checker.(crossChecker).Across(s, system.checkers[i])
 	}
 }
 

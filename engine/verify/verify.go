@@ -141,21 +141,21 @@ type Check struct {
 	Expiry func(s *Space, key []byte)
 }
 
-// Room holds one package's checks of one tenant, with what they have seen.
-type Room interface {
+// Checker holds one package's checks of one tenant, with what they have seen.
+type Checker interface {
 	Checks() []Check
 	// Finish runs the checks that need all of the tenant's records.
 	Finish(s *Space)
 }
 
-// crossRoom is a Room that also needs records of the system space.
-type crossRoom interface {
+// crossChecker is a Checker that also needs records of the system space.
+type crossChecker interface {
 	// Across compares a tenant, after all of its records, with what the same package's checks have seen of the system
 	// space.
-	Across(s *Space, system Room)
+	Across(s *Space, system Checker)
 }
 
-// Checks is a Room without final checks.
+// Checks is a Checker without final checks.
 type Checks []Check
 
 func (l Checks) Checks() []Check { return l }
@@ -163,10 +163,10 @@ func (l Checks) Checks() []Check { return l }
 func (Checks) Finish(*Space) {}
 
 // Store reads a whole sealed store and checks every record against its kind and against the others. It changes
-// nothing, and nothing else may write meanwhile. rooms returns the checks of one tenant, in the order in which they
+// nothing, and nothing else may write meanwhile. checkers returns the checks of one tenant, in the order in which they
 // finish.
-func Store(ctx context.Context, s store.Store, rooms func() []Room) (*Report, error) {
-	v := &verifier{rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
+func Store(ctx context.Context, s store.Store, checkers func() []Checker) (*Report, error) {
+	v := &verifier{checkers: checkers, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*Space{}}
 	if err := store.Snapshot(ctx, records.LongValues(s), v.visit); err != nil {
 		return nil, err
@@ -177,15 +177,15 @@ func Store(ctx context.Context, s store.Store, rooms func() []Room) (*Report, er
 
 // verifier checks a whole store.
 type verifier struct {
-	rooms  func() []Room
-	report Report
-	at     *Space            // of the current tenant
-	spaces map[string]*Space // by tenant, kept as long as others need them
+	checkers func() []Checker
+	report   Report
+	at       *Space            // of the current tenant
+	spaces   map[string]*Space // by tenant, kept as long as others need them
 }
 
 // space starts a tenant.
 func (v *verifier) space(tenant string) *Space {
-	s := newSpace(tenant, append([]Room{OwnChecks{}}, v.rooms()...))
+	s := newSpace(tenant, append([]Checker{OwnChecks{}}, v.checkers()...))
 	v.spaces[tenant] = s
 	return s
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Answer is a window as answered. The messages are stored JSON, which is copied into a buffer and never encoded again:
-// Shown gives them, and JSON the whole answer. Rendered has only its format.
+// Answer is the response to a request for a window. Messages are copied into a buffer as they are stored and never
+// encoded again: Shown returns them, and JSON returns the whole response. Of Rendered, only Format is set.
 type Answer struct {
-	// DecisionID is null if the decision is not kept, because of the project's settings or because the store had no space,
-	// and left out if the request has record false.
+	// DecisionID is null if the decision is not stored, because of the project's settings or because the store had no space.
+	// It is omitted if the request has record false.
 	DecisionID string      `json:"decision_id,omitzero"`
-	ID         decision.ID `json:"-"` // DecisionID, also if only the row of a model call is kept; zero if the store had no space
+	ID         decision.ID `json:"-"` // DecisionID, also if only a call's row is stored; zero if the store had no space
 	Rendered
 	Session decision.Session `json:"session"`
 	Explained
 	Asked
 
-	json     []byte // the beginning of the JSON, up to Rendered
+	json     []byte // the JSON up to and including Rendered
 	rendered rendered
 }
 
-// rendered is the window itself within the JSON of an answer.
+// rendered points to the parts of the window within the JSON of an answer.
 type rendered struct {
-	messages []byte // a list; nil in the format text
+	messages []byte // a JSON list; nil in the format text
 	system   []byte // Anthropic's system prompt; nil if there is none
 }
 
-// Shown gives the messages of the window and Anthropic's system prompt, which is nil if there is none. They lie in the
-// buffer of the answer.
+// Shown returns the messages of the window and Anthropic's system prompt, which is nil if there is none. They point
+// into the buffer of the answer.
 func (a *Answer) Shown() (messages []json.RawMessage, system json.RawMessage) {
 	messages = make([]json.RawMessage, 0, a.Usage.Messages)
 	for from, to := range rawjson.Elements(a.rendered.messages) {
@@ -42,7 +42,7 @@ func (a *Answer) Shown() (messages []json.RawMessage, system json.RawMessage) {
 	return messages, a.rendered.system
 }
 
-// JSON gives the whole answer, in the same buffer. It may be called once.
+// JSON returns the whole response, in the same buffer. It may be called once.
 func (a *Answer) JSON() ([]byte, error) {
 	dst := append(a.json, `,"session":{"exists":`...)
 	dst = append(strconv.AppendBool(dst, a.Session.Exists), '}')
@@ -53,10 +53,10 @@ func (a *Answer) JSON() ([]byte, error) {
 	return dst, err
 }
 
-// Buffer is the memory of an answer that nobody needs any more.
+// Buffer returns the memory of an answer that is no longer needed, for reuse.
 func (a *Answer) Buffer() []byte { return a.json[:0] }
 
-// Rendered is what goes to a provider. Text is there in the format text alone, and Messages are empty then.
+// Rendered is the part of a window that goes to a provider. In the format text it has a Text and no Messages.
 type Rendered struct {
 	Format   string            `json:"format"`
 	Messages []json.RawMessage `json:"messages,omitempty"`
@@ -64,7 +64,7 @@ type Rendered struct {
 	Text     string            `json:"text,omitempty"`
 }
 
-// Explained is what an answer always says of its window.
+// Explained has the facts about a window that every response includes.
 type Explained struct {
 	Usage    decision.Usage       `json:"usage"`
 	Cut      bool                 `json:"cut"`                // it does not begin with all history of the window before
@@ -74,13 +74,13 @@ type Explained struct {
 	Skipped  []chat.Skipped       `json:"skipped,omitempty"`  // messages that are no part of a conversation
 }
 
-// Asked is what an answer says where the request asks for it.
+// Asked has what a response includes only on request.
 type Asked struct {
 	Memories []RecalledMemory     `json:"memories,omitzero"`
 	Report   []decision.ReportRow `json:"report,omitzero"`
 }
 
-// SummaryUsed is the running summary that a window shows.
+// SummaryUsed is the running summary that a window includes.
 type SummaryUsed struct {
 	Text           string    `json:"text"`
 	CoversTurns    [2]uint32 `json:"covers_turns"`
@@ -88,7 +88,7 @@ type SummaryUsed struct {
 	Version        uint32    `json:"version,omitempty"`
 }
 
-// RecalledMemory is a memory that was found for a window. Injected says that the window shows it.
+// RecalledMemory is a memory that was found for a window. Injected means that the window includes it.
 type RecalledMemory struct {
 	Key       string   `json:"key"`
 	Namespace []string `json:"namespace,omitempty"`
@@ -97,19 +97,20 @@ type RecalledMemory struct {
 	Injected  bool     `json:"injected"`
 }
 
-// Replayed is a window that was computed again. Equal says that it is the one that was answered.
+// Replayed is a recomputed window. Equal means that it equals the original.
 type Replayed struct {
 	Equal      bool     `json:"equal"`
 	DecisionID string   `json:"decision_id"`
 	Window     Rendered `json:"window"`
 }
 
-// explained says of a rendered window what every answer says.
+// explained returns the facts that every response includes about a rendered window.
 func (a *assembly) explained() Explained {
 	return Explained{Usage: a.usage(), Cut: a.result.compared.Cut, Thinking: a.sheet.Left(), Summary: a.shownSummary(), Pipeline: a.result.steps, Skipped: a.skipped}
 }
 
-// append ends a JSON object that has members with those of e, and with memories, where they are not nil.
+// append adds the members of e to a JSON object that has members already, adds memories if they are not nil, and closes
+// the object.
 func (e *Explained) append(dst []byte, memories []RecalledMemory) (_ []byte, err error) {
 	dst = e.Usage.Append(rawjson.AppendName(dst, "usage"))
 	dst = strconv.AppendBool(rawjson.AppendName(dst, "cut"), e.Cut)
@@ -136,7 +137,7 @@ func (e *Explained) append(dst []byte, memories []RecalledMemory) (_ []byte, err
 	return append(dst, '}'), err
 }
 
-// usage is what a rendered window takes.
+// usage returns the token and message counts of a rendered window.
 func (a *assembly) usage() decision.Usage {
 	u := decision.Usage{Messages: a.result.rendered, Tokens: a.result.tokens + uint64(a.limits.systemTokens),
 		HistoryMessages: uint64(a.result.messages), SystemTokens: uint64(a.limits.systemTokens),
@@ -145,7 +146,7 @@ func (a *assembly) usage() decision.Usage {
 	if u.Messages > 0 {
 		u.Tokens += uint64(a.limits.primer)
 	}
-	shown, ofPending := a.shelf.Tokens(a.result.items)
+	shown, ofPending := a.memories.Tokens(a.result.items)
 	u.HistoryTokens -= shown
 	u.Parts = decision.PartsOf(a.result.items, u.Tokens, decision.Bounds{System: uint64(a.limits.systemTokens),
 		Tools: uint64(a.limits.toolTokens), Window: uint64(a.limits.window), Reserve: uint64(a.limits.reserve),
@@ -156,7 +157,7 @@ func (a *assembly) usage() decision.Usage {
 	return u
 }
 
-// appendReport puts a report into a JSON object that was just closed; nil is null.
+// appendReport adds a report to a JSON object that was just closed; nil becomes null.
 func appendReport(dst []byte, rows []decision.ReportRow) []byte {
 	dst = append(dst[:len(dst)-1], `,"report":`...)
 	if rows == nil {

@@ -31,10 +31,10 @@ type asking struct {
 	buffer           []byte // memory for the answer
 }
 
-// Assemble decides what the model should see now and keeps the decision. raw is the request as received, of which req is
-// the decoding. The answer lies in the memory of buffer, as far as that reaches. It answers not_found if there is no such
-// project, budget_too_small if the mandatory messages do not fit, policy_failed if a step fails that is set to refuse the
-// request, and the codes of invalid fields.
+// Assemble decides what the model should see next and stores the decision. raw is the request as received, and req is
+// its decoded form. The answer uses the memory of buffer if that suffices. Errors are not_found for an unknown project,
+// budget_too_small if the mandatory messages do not fit, policy_failed if a step with on_error "error" fails, and the
+// codes of invalid fields.
 func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID string, req *Request, raw, buffer []byte,
 ) (*Answer, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
@@ -45,15 +45,16 @@ func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID stri
 	for {
 		epoch := store.Epoch(svc.db.Store)
 		out, again, err := svc.answer(ctx, ask)
-		// If the store went back meanwhile, the window may show turns that no longer exist.
+		// If the store went back to an earlier state in the meantime, the window may include turns that no longer
+		// exist.
 		if err != nil && ctx.Err() != nil || !again && epoch == store.Epoch(svc.db.Store) {
 			return out, err
 		}
 	}
 }
 
-// answer makes a window. It reports whether the window has to be made again, because the session was replaced meanwhile
-// or has got the summary that was waited for.
+// answer makes a window. It reports whether the window has to be made again, because the session was replaced in the
+// meantime or the summary that it waited for has been made.
 func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again bool, err error) {
 	tenant, req := ask.caller.Tenant, ask.request
 	series := decision.NewSeries(ask.session, req.Viewer, cmp.Or(req.Format, chat.OpenAIChat.String()))
@@ -85,9 +86,9 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, gone, err
 	}
 	a.pinc = st.project.Incarnation
-	a.shelf = svc.recollect.Shelf(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project, SessionID: ask.session,
-		Namespace: h.Namespace}, before.Reminder)
-	// What a request makes up, a reader's too, says nothing of a live version, and neither does a look.
+	a.memories = svc.reminders.ForWindow(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project,
+		SessionID: ask.session, Namespace: h.Namespace}, before.Reminder)
+	// Only windows of the project's own pipeline that go to an agent tell the circuit breaker how policies do.
 	if req.Pipeline == nil && req.current() {
 		a.verdicts = make([]policy.Verdict, len(a.Steps))
 		defer func() { svc.policies.Judge(ctx, tenant, a.Steps, a.verdicts) }()
@@ -109,7 +110,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, gone, err
 	}
 	if req.current() && a.awaitsSummary(ask, st.project.Incarnation) {
-		a.verdicts = nil // it is not the window that is answered
+		a.verdicts = nil // this window is discarded
 		ask.waited = true
 		return nil, true, nil
 	}
@@ -119,7 +120,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 	}
 	out = &Answer{Rendered: Rendered{Format: a.format.String()}, Explained: a.explained(), json: dst, rendered: a.rendered}
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Kind == fault.NoSpace {
-		decision.Forget(dst) // The agent gets its window all the same, but it cannot be replayed.
+		decision.Forget(dst) // The agent still gets its window, but it cannot be replayed.
 	} else if err != nil {
 		return nil, false, err
 	} else if kept {
@@ -139,7 +140,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 // maxRequest is the size in bytes of the longest request that a decision keeps.
 const maxRequest = 4 << 20
 
-// keep stores the decision, or only what later windows need of this one if the project does not keep such decisions.
+// keep stores the decision, or only what later windows need if the project does not keep such decisions.
 func (svc *Service) keep(ctx context.Context, ask *asking, st *state, a *assembly, id decision.ID, traced decision.Traced,
 ) (kept bool, err error) {
 	svc.Counts.Add(&a.sheet, &a.result.compared)
@@ -148,7 +149,7 @@ func (svc *Service) keep(ctx context.Context, ask *asking, st *state, a *assembl
 		revision = st.head.Revision
 	}
 	record, seen := a.record(ask, revision), a.seen()
-	if ask.request.current() { // else no window comes after it
+	if ask.request.current() { // otherwise the next window is not compared with this one
 		traced.Trace = &a.result.trace
 		if record.Reminder != nil {
 			traced.Reminder = &record.Reminder.Bound
@@ -166,7 +167,7 @@ func (svc *Service) keep(ctx context.Context, ask *asking, st *state, a *assembl
 	return kept, err
 }
 
-// record is what is kept of the window. Keep adds what names the settings and the pipeline.
+// record returns the decision to store. Keep adds the references to the settings and the pipeline.
 func (a *assembly) record(ask *asking, revision uint64) decision.Record {
 	r := decision.Record{At: a.at, Seed: a.seed, Session: ask.session, Extent: decision.Extent(a.extent),
 		Tokens: a.tokens, Bare: a.bare, Tight: a.tight, Shortened: a.shortened, Names: a.used,
@@ -179,15 +180,15 @@ func (a *assembly) record(ask *asking, revision uint64) decision.Record {
 	if a.summary != nil {
 		r.Summary = a.summary.Version
 	}
-	for i := range a.shelf.Memories {
-		r.Memories = append(r.Memories, a.shelf.Memories[i].Memory)
+	for i := range a.memories.Found {
+		r.Memories = append(r.Memories, a.memories.Found[i].Memory)
 	}
-	r.Reminder, r.Forgotten = a.shelf.Current(), a.shelf.Forgotten
+	r.Reminder, r.Forgotten = a.memories.Current(), a.memories.Forgotten
 	return r
 }
 
-// gone gives back the error of making a window, unless what looks like damage is a session that was deleted meanwhile.
-// Where it is not, the damage is reported to the operator.
+// gone returns the error of making a window. If it looks like damage, gone reports whether the session was deleted in
+// the meantime, which looks the same; otherwise it reports the damage to the operator.
 func (a *assembly) gone(made error, p *project.Record, sessionID string) (bool, error) {
 	if a.extent.Turns == 0 || a.damage == 0 && !errors.Is(made, records.ErrDamaged) {
 		return false, made
@@ -204,18 +205,18 @@ func (a *assembly) gone(made error, p *project.Record, sessionID string) (bool, 
 	return false, made
 }
 
-// state is what an assembly starts from, as of one moment.
+// state has what an assembly reads first, as of one instant.
 type state struct {
 	project  *project.Record
 	setup    *project.Setup
-	head     *session.Head // nil: the session has none
+	head     *session.Head // nil if there is no such session
 	headRaw  []byte
-	traces   []store.Item // of the windows before this one
-	policies policy.Set   // that the pipeline names: the request's own where it has one
+	traces   []store.Item // of earlier windows
+	policies policy.Set   // those named by the pipeline of the request, or else of the project
 }
 
-// readState reads all that an assembly starts from, in one round trip where project and settings are those that were
-// used last.
+// readState reads the state that an assembly needs. This takes one round trip if project and settings have not changed
+// since they were last used.
 func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, sessionID string,
 	series decision.Series, own []project.PipelineStep) (*state, error) {
 	names := svc.projects.OwnPolicies(own)
@@ -252,8 +253,8 @@ func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, se
 	}
 }
 
-// ready makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only when
-// the project or a policy that it names has changed.
+// ready prepares the request's own pipeline, or else the project's, which is cached until the project or a policy in it
+// changes.
 func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []project.PipelineStep) (*policy.Ready,
 	error) {
 	r := svc.policies.Resolver(ctx, tenant, st.setup.Settings, st.policies)

@@ -43,8 +43,8 @@ func fill(k *enginetest.Kit, messages int) {
 	}
 }
 
-// BenchmarkReading reads the decision of a window with its report against making the window, of the newest of 400 messages.
-// Processor time is what counts, so nothing else runs.
+// BenchmarkReading reads the decision of a window with its report against making the window, of the newest of 400
+// messages. Processor time is what counts, so nothing else runs.
 func BenchmarkReading(b *testing.B) {
 	k := enginetest.New(b)
 	fill(k, 800)

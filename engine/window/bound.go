@@ -16,18 +16,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// boundReminder is a reminder that an earlier window showed before a message, with those of its memories that are there.
+// boundReminder is a reminder that an earlier window put before a message, with those of its memories that still exist.
 type boundReminder struct {
 	*reminder.Bound
 	recalled []reminder.Recalled
-	whole    bool // none was forgotten
-	again    bool // it is not stored with the message yet: the window before showed it
+	whole    bool // all of its memories still exist
+	again    bool // it is from the previous window, and not yet stored with the message
 }
 
-// bind finds what earlier windows showed before the considered messages, so that this window shows it there again. What
-// was forgotten since is left out, and a replay leaves out the same. It answers memory_purged to a replay where more was
-// forgotten by now.
-func (s *Shelf) bind(ctx context.Context) error {
+// bind finds the reminders that earlier windows put before the considered messages, so that this window repeats them at
+// the same places. Memories that were deleted since are left out. A replay leaves out the same ones; if more have been
+// deleted, it fails with memory_purged.
+func (s *Memories) bind(ctx context.Context) error {
 	s.earlier = nil
 	add := func(at int32, b *boundReminder) {
 		if s.earlier == nil {
@@ -57,14 +57,14 @@ func (s *Shelf) bind(ctx context.Context) error {
 	}
 	maps.DeleteFunc(s.earlier, func(_ int32, b *boundReminder) bool { return len(b.recalled) == 0 })
 	if b := s.boundNewest(); b != nil {
-		s.Memories = b.recalled
+		s.Found = b.recalled
 	}
 	return nil
 }
 
-// shownBefore is what the window before showed before the pending message that is still the newest question; nil where it
-// showed nothing. A replay knows whether it was shown again.
-func (s *Shelf) shownBefore() *reminder.Bound {
+// shownBefore returns the reminder that the previous window put before the pending message, if that is still the newest
+// question, or nil. A replay reads from its decision whether the reminder was repeated.
+func (s *Memories) shownBefore() *reminder.Bound {
 	switch {
 	case s.again != nil && s.again.Again:
 		return &s.again.Bound
@@ -78,10 +78,10 @@ func (s *Shelf) shownBefore() *reminder.Bound {
 	return b
 }
 
-// askedFor is a hash of the memories that the request asks for.
-func (s *Shelf) askedFor() uint64 {
+// askedFor returns a hash of the request for memories.
+func (s *Memories) askedFor() uint64 {
 	raw, err := json.Marshal(s.Ask)
-	if err != nil { // all of it was decoded from JSON
+	if err != nil { // impossible, because it was decoded from JSON
 		panic(err)
 	}
 	return hashOf(raw)
@@ -93,7 +93,7 @@ func hashOf(b []byte) uint64 {
 }
 
 // loadBound reads the memories of the bound reminders, each once.
-func (s *Shelf) loadBound(ctx context.Context) error {
+func (s *Memories) loadBound(ctx context.Context) error {
 	var names []reminder.Memory
 	places := map[reminder.Memory]int{}
 	for _, b := range s.earlier {
@@ -105,7 +105,7 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 		}
 	}
 	at := records.TimeOf(s.At)
-	alive := &at // An expired memory is not shown any more, but what was shown can be replayed.
+	alive := &at // Expired memories are left out, except in a replay of a window that had them.
 	if s.replay {
 		alive = nil
 	}
@@ -119,7 +119,7 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 		for _, m := range b.Memories {
 			rec := found[places[m]]
 			switch {
-			case slices.Contains(s.Forgotten, m): // also where this window found it forgotten already
+			case slices.Contains(s.Forgotten, m): // it was already deleted when the window was made
 				b.whole = false
 			case !s.shows(m):
 				b.whole, s.Forgotten = false, append(s.Forgotten, m)
@@ -137,9 +137,9 @@ func (s *Shelf) loadBound(ctx context.Context) error {
 	return nil
 }
 
-// shows reports whether a window may show a memory that an earlier one has shown. What was recalled in another namespace is
-// left out, and so is what the caller's key does not reach.
-func (s *Shelf) shows(m reminder.Memory) bool {
+// shows reports whether a window may repeat a memory of an earlier one. It leaves out memories that were recalled in
+// another namespace, and those that the caller's key does not reach.
+func (s *Memories) shows(m reminder.Memory) bool {
 	if s.replay {
 		return true
 	}
@@ -147,9 +147,9 @@ func (s *Shelf) shows(m reminder.Memory) bool {
 	return s.viewer.Reaches(namespace) && (s.Ask == nil || ident.Below(namespace, s.within()))
 }
 
-// remind shows the bound reminders before their messages. The newest question must stay, so its reminder goes where it
-// takes more than half of what the question leaves of the budget.
-func (s *Shelf) remind(items []plan.Item, budget uint64) {
+// remind puts the bound reminders before their messages. It drops the reminder of the newest question, which is
+// mandatory, if that takes more than half of the budget that the question leaves.
+func (s *Memories) remind(items []plan.Item, budget uint64) {
 	if len(s.earlier) == 0 {
 		return
 	}
@@ -178,8 +178,8 @@ func (s *Shelf) remind(items []plan.Item, budget uint64) {
 	}
 }
 
-// newestRow is the newest user message that the viewer may see, among the considered rows; -1 where there is none.
-func (s *Shelf) newestRow() int {
+// newestRow returns the index of the newest considered user message that the viewer may see, or -1.
+func (s *Memories) newestRow() int {
 	for i, r := range slices.Backward(s.Rows) {
 		if r.Role == plan.RoleUser && s.Visible(r) {
 			return i
@@ -188,16 +188,17 @@ func (s *Shelf) newestRow() int {
 	return -1
 }
 
-// boundNewest is what is bound to the newest user message; nil where nothing is, so that memories are recalled for it.
-func (s *Shelf) boundNewest() *boundReminder {
+// boundNewest returns the reminder that is bound to the newest user message. If it is nil, memories are recalled for
+// that message.
+func (s *Memories) boundNewest() *boundReminder {
 	if at := s.newestRow(); at >= 0 {
 		return s.earlier[int32(at)]
 	}
 	return nil
 }
 
-// digestOf is a hash of a considered message as it was posted; 0: it cannot be read.
-func (s *Shelf) digestOf(at int) uint64 {
+// digestOf returns a hash of a considered message as it was posted, or 0 if it cannot be read.
+func (s *Memories) digestOf(at int) uint64 {
 	m, err := s.Body(s.Rows[at])
 	if err != nil {
 		return 0
@@ -205,9 +206,9 @@ func (s *Shelf) digestOf(at int) uint64 {
 	return hashOf(m.Raw)
 }
 
-// Current is what the decision keeps of a reminder before the newest user message; nil where there is none, or it
-// is stored with the message.
-func (s *Shelf) Current() *reminder.Current {
+// Current returns what the decision stores about a reminder before the newest user message. It returns nil if there is
+// no such reminder, or if it is stored with the message.
+func (s *Memories) Current() *reminder.Current {
 	at := s.newestRow()
 	if at < 0 || s.reminders[int32(at)] == nil {
 		return nil
@@ -225,6 +226,6 @@ func (s *Shelf) Current() *reminder.Current {
 	}
 	shown := s.reminders[int32(at)]
 	out.Bound = reminder.Bound{Before: s.Rows[at].Seq, AsSystem: shown.AsSystem, Words: uint32(s.Counter.Count(shown.Text)),
-		Encoding: uint8(s.Counter.Encoding), Style: s.style(), Memories: reminder.Shown(s.Memories), Of: of, Asked: s.askedFor()}
+		Encoding: uint8(s.Counter.Encoding), Style: s.style(), Memories: reminder.Shown(s.Found), Of: of, Asked: s.askedFor()}
 	return out
 }

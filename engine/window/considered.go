@@ -14,12 +14,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
-// arena of the ABI holds this many.
+// maxTable limits the records of a table: the considered messages and a result for each of their calls. It is the
+// number of records that fit into the largest arena of the ABI.
 const maxTable = 6000
 
-// consider picks the messages that the window looks at: those behind the limit and, where it lies before the limit,
-// what must stay. What must stay is looked for among the newest project.MaxConsidered messages.
+// consider selects candidate messages: those after the limit, and mandatory ones before it. Mandatory messages are only
+// searched for among the newest project.MaxConsidered messages.
 func (a *assembly) consider() error {
 	stored := a.view.Rows
 	if a.bare {
@@ -38,7 +38,7 @@ func (a *assembly) consider() error {
 	if start < len(stored) {
 		first := stored[start].Seq
 		for i := start; i < len(stored); i++ {
-			if stored[i].Call >= first { // a late result lies with its call beyond the horizon
+			if stored[i].Call >= first { // a late result belongs to its call, which is beyond the horizon
 				a.rows = append(a.rows, &stored[i])
 			}
 		}
@@ -77,18 +77,18 @@ func (a *assembly) consider() error {
 	return nil
 }
 
-// limit is the index of the first message that is considered.
+// limit returns the index of the first considered message.
 func (a *assembly) limit(stored []cache.Row) int {
 	before := int(a.extent.LivingMessages()) - len(stored)
 	return cache.TableStart(stored, before, a.horizon(), maxTable)
 }
 
-// beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
-// see, where none is behind it. found is false where one was looked for in vain.
+// beyondLimit returns the newest user message and the newest atom that the viewer may see, as far as they are before
+// the limit. found is false if one of them was not found at all.
 func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row, found bool) {
 	var user, atom bool
 	for i := range a.pending {
-		user = user || a.pending[i].Role == plan.RoleUser // pending messages are the viewer's own
+		user = user || a.pending[i].Role == plan.RoleUser // the viewer may see its own pending messages
 		atom = atom || a.pending[i].Call > a.extent.Messages
 	}
 	for i := len(stored) - 1; i >= start && !(user && atom); i-- {
@@ -109,7 +109,7 @@ func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row
 			}
 		}
 	}
-	for i := max(oldest, start); i < len(stored) && !atom; i++ { // late results behind the limit
+	for i := max(oldest, start); i < len(stored) && !atom; i++ { // late results after the limit
 		if a.visible(&stored[i]) {
 			call = max(call, stored[i].Call)
 		}
@@ -122,7 +122,7 @@ func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row
 	return must, user && atom
 }
 
-// visible tells whether the viewer may see a stored message that can be read.
+// visible reports whether a stored message can be read and the viewer may see it.
 func (a *assembly) visible(r *cache.Row) bool {
 	viewer := a.viewerDelegation()
 	if a.request.Viewer.Alone {
@@ -131,16 +131,16 @@ func (a *assembly) visible(r *cache.Row) bool {
 	return !r.Lost() && (viewer == "" || r.DelegationID == 0 || r.Header.Delegation == viewer)
 }
 
-// widen loads as many messages as a window may look back at all.
+// widen loads as many messages as any window may consider.
 func (a *assembly) widen() (err error) {
 	if a.view, err = a.svc.views.Widen(a.ctx, a.view, project.MaxConsidered+1); err != nil {
 		return err
 	}
-	a.pending, a.skipped = nil, nil // their names are numbered together with the view's
+	a.pending, a.skipped = nil, nil // because their names are numbered together with those of the stored messages
 	return a.parsePending()
 }
 
-// parsePending reads the messages of the turn in flight and gives them places after the session's last.
+// parsePending reads the messages of the pending turn and numbers them after the session's last.
 func (a *assembly) parsePending() error {
 	if len(a.request.Pending) == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (a *assembly) parsePending() error {
 		}
 		a.damage += damaged
 	}
-	if from := a.shelf.From; from != nil { // A replay knows where they were made.
+	if from := a.memories.From; from != nil { // In a replay, the decision has the provenance of pending messages.
 		making := transcript.Making{Session: cmp.Or(a.request.SessionID, ident.DefaultSession),
 			Format: a.pendingFormat.String(), Posted: a.request.Pending, Field: "pending"}
 		if err := making.Trace(t, func(id string) (*transcript.Kept, error) {
@@ -177,7 +177,7 @@ func (a *assembly) parsePending() error {
 		}); err != nil {
 			return err
 		}
-		t.Reminders = nil // The window before says what to show again.
+		t.Reminders = nil // The previous window determines which reminders are repeated.
 	}
 	a.used = t.OwnNames(a.names)
 	hs, err := a.svc.sessions.NumberTurn(a.ctx, t, a.extent, open, records.TimeOf(a.at))
@@ -194,7 +194,7 @@ func (a *assembly) parsePending() error {
 	return nil
 }
 
-// rowOf finds a considered row by its number in the session; nil where it is not considered.
+// rowOf returns the considered row with a number in the session, or nil.
 func (a *assembly) rowOf(seq uint64) *cache.Row {
 	if i := cache.IndexOf(a.rows, seq); i >= 0 {
 		return a.rows[i]
@@ -202,7 +202,7 @@ func (a *assembly) rowOf(seq uint64) *cache.Row {
 	return nil
 }
 
-// windowOrder gives the considered rows with each result behind its call.
+// windowOrder returns the indexes of the considered rows in the order in which each result directly follows its call.
 func (a *assembly) windowOrder() []int {
 	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
 	order := a.order

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
-// says nothing of a live version to the breaker.
+// Draft is a window for inspection. Making it recalls no memories, requests no summary, stores no decision and does not
+// affect the circuit breaker.
 type Draft struct {
 	Explained
 	Report    []decision.ReportRow `json:"report"`
 	Inserted  []string             `json:"-"` // texts of messages that policies inserted, in order
-	Violation *plan.Violation      `json:"-"` // the rule that a candid window breaks
-	members   []byte               // of Rendered
+	Violation *plan.Violation      `json:"-"` // the rule that an unchecked window breaks
+	members   []byte               // those of Rendered, as JSON
 
 	Trace    prefix.Trace      `json:"-"` // for the next window to be compared with
 	Extent   transcript.Extent `json:"-"` // what of the session it is about
@@ -32,16 +32,16 @@ type Draft struct {
 	made     *assembly
 }
 
-// Past is what a draft is made behind: the session as it was at a turn, and the window before. Without both it is the
-// session as it stands, and no window.
+// Past is the history that a draft continues: the session as of a turn, and the previous window. The zero value means
+// the session in its current state, and no previous window.
 type Past struct {
-	Project ident.Incarnation // of the session; memories that it was shown are read there
+	Project ident.Incarnation // of the session; its reminders are read from there
 	Turn    *uint32
 	Before  *prefix.Trace
 }
 
-// DraftOfSession makes a window of a stored session, of which raw are the bytes of the head. The request
-// has the project's bounds and no pending messages. It answers what Assemble answers for a budget that is too small.
+// DraftOfSession makes a window of a stored session. raw is the encoded head. The request has the project's limits and
+// no pending messages. It returns budget_too_small as Assemble does.
 func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *session.Head, raw []byte, at time.Time,
 	r *policy.Ready, past Past) (*Draft, error) {
 	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(), before: past.Before,
@@ -54,14 +54,14 @@ func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *sessio
 	if err != nil {
 		return nil, err
 	}
-	a.pinc, a.shelf = past.Project, svc.recollect.Shelf(nil, nil)
+	a.pinc, a.memories = past.Project, svc.reminders.ForWindow(nil, nil)
 	return a.draft()
 }
 
-// DraftOfTranscript makes a window of turns that are stored nowhere. A candid one is what the pipeline made, even where
-// it breaks the law. It answers what Assemble answers for a wrong request.
+// DraftOfTranscript makes a window of turns that are not stored. If unchecked is set, it returns the result of the
+// pipeline even if that is invalid. For an invalid request it returns the same errors as Assemble.
 func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*transcript.Turn, at time.Time,
-	r *policy.Ready, req *Request, candid bool) (*Draft, error) {
+	r *policy.Ready, req *Request, unchecked bool) (*Draft, error) {
 	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), new(cache.View)
 	for _, t := range turns {
 		if t.Superseded {
@@ -81,7 +81,7 @@ func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns 
 	}
 	v.Head = h
 	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(), request: req, Ready: r,
-		candid: candid})
+		unchecked: unchecked})
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +104,18 @@ func (a *assembly) draft() (*Draft, error) {
 	return d, nil
 }
 
-// Considered are the report's rows of the considered messages, oldest first.
+// Considered returns the report's rows of the considered messages, oldest first.
 func (d *Draft) Considered() []decision.ReportRow { return d.Report[:d.Usage.ConsideredMessages] }
 
-// AppendMembers appends the members of Rendered, of Explained and the report to a JSON object that has members already,
-// and closes it.
+// AppendMembers appends the members of Rendered and Explained and the report to a JSON object that has members already,
+// and closes the object.
 func (d *Draft) AppendMembers(dst []byte) ([]byte, error) {
 	dst, err := d.Explained.append(append(append(dst, ','), d.members...), nil)
 	return appendReport(dst, d.Report), err
 }
 
-// Each visits what a step behind the draft's pipeline would see, in window order: items, the message that each shows,
-// which a notice and a made-up result have none of, and its place among the considered ones.
+// Each visits the table after the last step of the draft's pipeline, in window order: each item, its message, which is
+// nil for a notice or a generated result, and its index among the considered messages.
 func (d *Draft) Each(visit func(it *plan.Item, m *chat.Message, row int) error) error {
 	a := d.made
 	for i := range a.result.items {

@@ -4,7 +4,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Call is a call of an item's message, or the one that it answers.
+// Call returns a call of an item's message, or the call that the message answers.
 func (a *assembly) Call(it *plan.Item, call int) (c plan.Called, index int, ok bool, err error) {
 	r := a.rows[it.Row]
 	switch {
@@ -26,7 +26,7 @@ func (a *assembly) Call(it *plan.Item, call int) (c plan.Called, index int, ok b
 	return plan.Called{Name: m.Calls[index].Name, Arguments: m.Calls[index].Arguments}, index, true, nil
 }
 
-// Edited is what an item's message shows with its edit.
+// Edited returns the text and tokens of an item's message with its edit.
 func (a *assembly) Edited(it *plan.Item) (text string, tokens uint32, empty bool, err error) {
 	r := a.rows[it.Row]
 	m, err := a.shown(it, r)

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
-// recollect finds the memories that the window shows.
-func (a *assembly) recollect() error {
-	return a.shelf.Find(a.ctx, Sight{Tenant: a.tenant, Project: a.pinc, Session: a.extent.Incarnation, At: a.at,
+// findMemories finds the memories for the window.
+func (a *assembly) findMemories() error {
+	return a.memories.Find(a.ctx, MemoryInputs{Tenant: a.tenant, Project: a.pinc, Session: a.extent.Incarnation, At: a.at,
 		Ask: a.request.Memories, Counter: &a.Counter, Rows: a.rows,
 		Stored: len(a.rows) - len(a.pending), Posted: a.posted, Visible: a.visible, Damaged: errReread,
 		Body: func(r *cache.Row) (*chat.Message, error) { return a.body(r) }})
 }
 
-// inject puts memories into the table. Those that the request asks for get half of the tokens that what must stay
-// leaves.
+// inject puts memories into the table. Those that the request asks for may take half of the tokens that the mandatory
+// messages leave.
 func (a *assembly) inject() error {
 	t, law := &a.table, a.law(a.limits)
 	room := uint64(project.MaxBudget)
@@ -35,16 +35,16 @@ func (a *assembly) inject() error {
 			newest = i
 		}
 	}
-	if notice := a.shelf.Put(t.items, newest, room, uint64(a.limits.tokens)); notice != nil {
+	if notice := a.memories.Put(t.items, newest, room, uint64(a.limits.tokens)); notice != nil {
 		t.items = slices.Insert(t.items, 0, *notice)
 		a.made = t.items
 	}
 	return a.ctx.Err()
 }
 
-// asSystem tells whether a notice is shown with a system prompt's authority. A marker in Anthropic's format is not,
-// because the system prompt that it would stand in begins the prompt. A ledger never is, because it consists of what
-// users and tools wrote.
+// asSystem reports whether a notice has the role system. Markers in Anthropic's format do not, because they would have
+// to be in the system prompt, which precedes all messages. Ledgers never do, because they contain what users and tools
+// wrote.
 func (a *assembly) asSystem(it *plan.Item) bool {
 	switch it.Kind {
 	case plan.KindMemory:
@@ -55,16 +55,16 @@ func (a *assembly) asSystem(it *plan.Item) bool {
 	return true
 }
 
-// shownMemories are the memories that were found for the window, best first, and which of them it shows; nil where the
-// request asked for none.
+// shownMemories returns the memories that were found for the window, best first, and says which of them it includes. It
+// returns nil if the request asked for none.
 func (a *assembly) shownMemories() []RecalledMemory {
 	if a.request.Memories == nil {
 		return nil
 	}
-	shown := a.shelf.ShowsFound(a.result.items)
-	out := make([]RecalledMemory, 0, len(a.shelf.Memories))
-	for i := range a.shelf.Memories {
-		m := &a.shelf.Memories[i]
+	shown := a.memories.ShowsFound(a.result.items)
+	out := make([]RecalledMemory, 0, len(a.memories.Found))
+	for i := range a.memories.Found {
+		m := &a.memories.Found[i]
 		namespace, key := ident.SplitFullName(m.Key)
 		out = append(out, RecalledMemory{Key: key, Namespace: namespace, Version: m.Version, Category: m.Category,
 			Injected: shown && m.Shown})

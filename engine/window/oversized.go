@@ -7,15 +7,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
-// overBudget tells what the table's messages that must stay cost, and whether that is more than the budget allows.
+// overBudget returns the tokens of the mandatory messages in the table, and whether they exceed the budget.
 func (a *assembly) overBudget() (needed uint64, over bool) {
 	law := a.law(a.limits)
 	_, needed = law.Cost(a.table.items, plan.FlagMandatory)
 	return needed, a.limits.tokens > 0 && needed > uint64(a.limits.tokens)
 }
 
-// shorten cuts texts in the table until what must stay fits, or answers budget_too_small. What it does follows from the
-// table and the limits alone, and the decision notes that it was done, so a replay begins with it.
+// shorten cuts texts in the table until the mandatory messages fit, or returns budget_too_small. The result depends
+// only on the table and the limits. The decision records that texts were cut, and a replay cuts them first.
 func (a *assembly) shorten() error {
 	fates, fits, err := plan.Shorten(a.table.items, a.law(a.limits), a)
 	if err != nil {
@@ -32,13 +32,13 @@ func (a *assembly) shorten() error {
 	return nil
 }
 
-// tooManyTokens is budget_too_small where what must stay has so many tokens.
+// tooManyTokens returns budget_too_small for mandatory messages with so many tokens.
 func (a *assembly) tooManyTokens(needed uint64) error {
 	return fault.MustStay("tokens", int(needed)+int(a.limits.primer), int(a.limits.budget))
 }
 
-// Truncated is an item's text cut to at most so many tokens, and what the item costs then. A stored text is cut once for
-// a session in memory.
+// Truncated returns an item's text cut to at most size tokens, and the tokens of the item with that text. For sessions
+// in memory, cut texts are cached.
 func (a *assembly) Truncated(it *plan.Item, size int, note string) (string, uint32, error) {
 	defer func(charged func(string) int) { a.Count = charged }(a.Count)
 	a.Count = a.uncharged
@@ -57,7 +57,7 @@ func (a *assembly) Truncated(it *plan.Item, size int, note string) (string, uint
 	if err != nil {
 		return "", 0, err
 	}
-	// A text has the tokens of its message but those that the message has without it, give or take a few at seams.
+	// The tokens of a text are those of its message less those of the message without it, within a few at the seams.
 	const few = 4
 	scale, has := a.Settings.TokenScale, tokens.Uncounted
 	if n := int(it.Tokens) - int(bare); n > size+few {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// beginSheet takes a fresh sheet for the decided window.
+// beginSheet starts a new prompt sheet for the window.
 func (a *assembly) beginSheet() {
-	loop := len(a.result.items) // where an open tool loop begins
+	loop := len(a.result.items) // the first item of an open tool loop
 	if n := loop; n > 0 && a.result.items[n-1].Role == plan.RoleTool {
 		for loop--; loop > 0 && a.result.items[loop].Role != plan.RoleUser; loop-- {
 		}
@@ -22,9 +22,9 @@ func (a *assembly) beginSheet() {
 		Entry: func(item int32) prompt.Entry { return a.entry(item, int(item) > loop) }})
 }
 
-// whole tells whether the window shows the whole transcript as it is, and nothing else.
+// whole reports whether the window is exactly the whole transcript.
 func (a *assembly) whole() bool {
-	return a.older.messages == 0 && (!a.bare || a.extent.Messages == 0) && !a.markdown && !a.shelf.Reminds() &&
+	return a.older.messages == 0 && (!a.bare || a.extent.Messages == 0) && !a.markdown && !a.memories.Reminds() &&
 		len(a.result.items) == len(a.rows) && plan.AsStored(a.result.items)
 }
 
@@ -43,7 +43,7 @@ func (a *assembly) entry(item int32, loop bool) prompt.Entry {
 	return e
 }
 
-// settlePrompt notes what a finished window is as a prompt.
+// settlePrompt records the properties of the finished window as a prompt.
 func (a *assembly) settlePrompt(w *chat.Window) {
 	for _, item := range a.sheet.Stripped {
 		a.tell(item, plan.Fate{Action: plan.Strip, Step: -1,
@@ -62,7 +62,7 @@ func (a *assembly) settlePrompt(w *chat.Window) {
 				if it.Change == plan.Notice && a.asSystem(it) {
 					base += uint64(it.Tokens)
 				}
-				if shown := a.shelf.Of(it); shown != nil && shown.AsSystem {
+				if shown := a.memories.Of(it); shown != nil && shown.AsSystem {
 					base += uint64(shown.Tokens)
 				}
 			}
@@ -71,19 +71,19 @@ func (a *assembly) settlePrompt(w *chat.Window) {
 	}
 }
 
-// tell says in the report what became of a message that no policy touched.
+// tell sets the fate of a message in the report, if no policy changed the message.
 func (a *assembly) tell(item int32, fate plan.Fate) {
 	if at := &a.result.fates[a.result.items[item].Row]; at.Action == "" {
 		*at = fate
 	}
 }
 
-// prompt is what the decision keeps of the window as a prompt.
+// prompt returns what the decision stores about the window as a prompt.
 func (a *assembly) prompt() decision.Prompt {
 	return decision.Prompt{End: a.sheet.End, Made: a.sheet.Made, Breakpoints: a.sheet.Breakpoints}
 }
 
-// shared is what the window shares with the one before; nil: there is none.
+// shared returns the prefix that the window shares with the previous one, or nil if there is no previous window.
 func (a *assembly) shared() *decision.Prefix {
 	if a.before == nil {
 		return nil

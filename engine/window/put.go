@@ -8,24 +8,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Put shows the memories in a table of items: earlier reminders where they stood, and what was found, as far as it fits
-// into the room, as one message before the newest question. notice is that message where it stands in front of the
-// window instead. newest is the item of the newest user message that the viewer may see, -1 where there is none. budget
-// bounds the window, in tokens; 0 is no bound.
-func (s *Shelf) Put(items []plan.Item, newest int, room, budget uint64) (notice *plan.Item) {
+// Put adds the memories to a table of items: earlier reminders at their former places, and as many of the memories
+// found as fit into room, in one message before the newest question. If that message belongs at the front of the
+// window, Put returns it as notice instead. newest is the index of the newest user message that the viewer may see, or
+// -1. room and budget are in tokens; a budget of 0 means no limit.
+func (s *Memories) Put(items []plan.Item, newest int, room, budget uint64) (notice *plan.Item) {
 	s.reminders = nil
 	s.remind(items, budget)
-	if s.Ask == nil || len(s.Memories) == 0 || s.boundNewest() != nil {
+	if s.Ask == nil || len(s.Found) == 0 || s.boundNewest() != nil {
 		return nil
 	}
 	asSystem := s.Ask.AsSystem()
-	text, tokens := reminder.Fit(s.Memories, s.style(), room, func(text string) uint32 { return s.Counter.Scaled(s.Counter.Count(text)) },
+	text, tokens := reminder.Fit(s.Found, s.style(), room, func(text string) uint32 { return s.Counter.Scaled(s.Counter.Count(text)) },
 		func(text string) uint32 { return s.saidTokens(text, asSystem) })
 	if text == "" {
 		return nil
 	}
 	shown := reminder.Message{ID: "memories", Text: text, Tokens: tokens, AsSystem: asSystem,
-		Reason: fmt.Sprintf("recalled: %d of the %d memories found fit", len(reminder.Shown(s.Memories)), len(s.Memories))}
+		Reason: fmt.Sprintf("recalled: %d of the %d memories found fit", len(reminder.Shown(s.Found)), len(s.Found))}
 	if newest >= 0 && !s.Ask.first() {
 		s.putBefore(&items[newest], shown)
 		return nil
@@ -34,8 +34,8 @@ func (s *Shelf) Put(items []plan.Item, newest int, room, budget uint64) (notice 
 	return &it
 }
 
-// putBefore shows a message before the user's message of an item of the table.
-func (s *Shelf) putBefore(it *plan.Item, m reminder.Message) {
+// putBefore puts a message before the user message of an item.
+func (s *Memories) putBefore(it *plan.Item, m reminder.Message) {
 	if s.reminders == nil {
 		s.reminders = map[int32]*reminder.Message{}
 	}
@@ -43,24 +43,24 @@ func (s *Shelf) putBefore(it *plan.Item, m reminder.Message) {
 	it.Tokens += m.Tokens
 }
 
-// Of is what stands before an item's message, as a part of it; nil where nothing does.
-func (s *Shelf) Of(it *plan.Item) *reminder.Message {
+// Of returns the reminder that is put before an item's message, as a part of it, or nil.
+func (s *Memories) Of(it *plan.Item) *reminder.Message {
 	if len(s.reminders) == 0 || it.Change != plan.Unchanged && it.Change != plan.Retexted {
 		return nil
 	}
 	return s.reminders[it.Row]
 }
 
-// saidTokens counts a message of Mneme's own.
-func (s *Shelf) saidTokens(text string, asSystem bool) uint32 {
+// saidTokens returns the tokens of a message with the given text that Mneme itself adds.
+func (s *Memories) saidTokens(text string, asSystem bool) uint32 {
 	if asSystem {
 		return s.Counter.NoticeTokens(text)
 	}
 	return s.Counter.Plain(plan.RoleUser, text)
 }
 
-// saidWords is saidTokens for a text whose words are counted already.
-func (s *Shelf) saidWords(words int, asSystem bool) uint32 {
+// saidWords is saidTokens for a text of which the tokens are known.
+func (s *Memories) saidWords(words int, asSystem bool) uint32 {
 	const any = "x" // any text that is not blank
 	if asSystem {
 		return s.Counter.Scaled(s.Counter.NoticeWords(any) - s.Counter.Count(any) + words)
@@ -68,9 +68,9 @@ func (s *Shelf) saidWords(words int, asSystem bool) uint32 {
 	return s.Counter.Scaled(s.Counter.PlainWords(plan.RoleUser, any) - s.Counter.Count(any) + words)
 }
 
-// Tokens are what a window of these items shows before its messages, as parts of them, and what of it before pending
-// ones.
-func (s *Shelf) Tokens(items []plan.Item) (all, pending uint64) {
+// Tokens returns the tokens of the reminders in a window of these items, and how many of them are before pending
+// messages.
+func (s *Memories) Tokens(items []plan.Item) (all, pending uint64) {
 	if len(s.reminders) == 0 {
 		return 0, 0
 	}
@@ -85,8 +85,8 @@ func (s *Shelf) Tokens(items []plan.Item) (all, pending uint64) {
 	return all, pending
 }
 
-// ShowsFound tells whether a window of these items shows what was found for the newest question.
-func (s *Shelf) ShowsFound(items []plan.Item) bool {
+// ShowsFound reports whether a window of these items includes the memories found for the newest question.
+func (s *Memories) ShowsFound(items []plan.Item) bool {
 	if at := s.newestRow(); at >= 0 && s.reminders[int32(at)] != nil {
 		return true
 	}
@@ -95,11 +95,11 @@ func (s *Shelf) ShowsFound(items []plan.Item) bool {
 	})
 }
 
-// Reminds tells whether the table has any such message.
-func (s *Shelf) Reminds() bool { return len(s.reminders) > 0 }
+// Reminds reports whether the table has any reminder.
+func (s *Memories) Reminds() bool { return len(s.reminders) > 0 }
 
-// style is the style of a reminder that the window makes; a replay's is that of the window that it repeats.
-func (s *Shelf) style() uint8 {
+// style returns the style of new reminders. A replay uses the style of the original window.
+func (s *Memories) style() uint8 {
 	if s.again != nil {
 		return s.again.Style
 	}

@@ -1,8 +1,7 @@
 package window
 
-// This part of the package finds the memories that a window shows and puts them before the messages that they are for: those
-// that the request asks for before the newest question, and those of earlier windows where they stood. Package reminder
-// says what such a message is.
+// This part of the package finds memories and puts them into the window as reminders: those that the request asks for
+// before the newest question, and those of earlier windows at their former places. Package reminder defines reminders.
 
 import (
 	"context"
@@ -30,8 +29,8 @@ type Reminders struct {
 // NewReminders returns a Reminders that searches with r.
 func NewReminders(r *recall.Service, m *memory.Service) *Reminders { return &Reminders{r, m} }
 
-// MemoryRequest asks for long-term memories to be shown. Without a Query they are searched by the newest user message
-// that the viewer may see. Only memories that pass the filters are shown.
+// MemoryRequest asks for long-term memories. Without a Query, the newest user message that the viewer may see is the
+// query. Only memories that pass the filters are included.
 type MemoryRequest struct {
 	Query    string `json:"query,omitempty"`
 	Limit    int    `json:"limit,omitempty"`    // 1 to 100; 0: 5
@@ -55,7 +54,7 @@ type MemoryRequest struct {
 	MinScore   float64           `json:"min_score,omitempty"`
 }
 
-// query is the request as a query of recall, by a client in a session.
+// query returns the request as a query of recall by a client in a session.
 func (r *MemoryRequest) query(session string) recall.Query {
 	return recall.Query{Query: r.Query, Limit: r.Limit, Scope: "memories", Namespace: r.Namespace, Category: r.Category,
 		Categories: r.Categories, Tags: r.Tags, TagsAny: r.TagsAny, TagsNot: r.TagsNot, Source: r.Source,
@@ -63,13 +62,14 @@ func (r *MemoryRequest) query(session string) recall.Query {
 		Reader: &session}
 }
 
-// first tells whether memories stand in front of the window, and not before the message that they were recalled for.
+// first reports whether memories go to the front of the window instead of before the message that they were recalled
+// for.
 func (r *MemoryRequest) first() bool { return r.Position == "first" }
 
-// AsSystem tells whether memories are shown with a system prompt's authority.
+// AsSystem reports whether memories are shown with the role system.
 func (r *MemoryRequest) AsSystem() bool { return r.Role == "system" }
 
-// Check answers invalid_value.
+// Check returns invalid_value or out_of_range for an invalid request.
 func (r *MemoryRequest) Check() error {
 	switch {
 	case r == nil:
@@ -78,13 +78,13 @@ func (r *MemoryRequest) Check() error {
 		return fault.InvalidField("memories.position", "invalid_value", "must be before_newest or first")
 	case !slices.Contains([]string{"", "user", "system"}, r.Role):
 		return fault.InvalidField("memories.role", "invalid_value", "must be user or system")
-	case !(r.MinScore >= 0): // NaN is not either
+	case !(r.MinScore >= 0): // including NaN
 		return fault.InvalidField("memories.min_score", "out_of_range", "must be at least 0")
 	}
 	return ident.CheckNamespace("memories.namespace", r.Namespace)
 }
 
-// From is where memories are looked for.
+// From says for whom and where memories are recalled.
 type From struct {
 	Caller    ident.Caller
 	ProjectID string
@@ -94,71 +94,71 @@ type From struct {
 }
 
 // within returns the namespace in which the request looks for memories: the one it names, or else the session's.
-func (s *Shelf) within() []string {
+func (s *Memories) within() []string {
 	if len(s.Ask.Namespace) > 0 {
 		return s.Ask.Namespace
 	}
 	return s.namespace
 }
 
-// Sight is what a shelf sees of its window.
-type Sight struct {
+// MemoryInputs has the facts about a window that its memories depend on.
+type MemoryInputs struct {
 	Tenant  string
-	Project ident.Incarnation // zero for a window that is stored nowhere
+	Project ident.Incarnation // zero for a window that is not stored
 	Session ident.Incarnation
 	At      int64          // ms since 1970
-	Ask     *MemoryRequest // nil: the request asks for none
+	Ask     *MemoryRequest // nil if the request asks for none
 	Counter *cache.Counter
 
 	Rows    []*cache.Row // the considered messages, by seq
 	Stored  int          // how many of them are stored; the others are pending
-	Posted  []int32      // by pending row: the index in the request of what it came from
+	Posted  []int32      // by pending row: the index of its message in the request
 	Visible func(*cache.Row) bool
-	// Body reads a message. It answers Damaged for one that cannot be read.
+	// Body reads a message. It returns Damaged if the message cannot be read.
 	Body    func(*cache.Row) (*chat.Message, error)
 	Damaged error
 }
 
-// Shelf holds the memories of one window. The zero Shelf shows none.
-type Shelf struct {
+// Memories holds the memories of one window. The zero value adds none.
+type Memories struct {
 	svc *Reminders
-	Sight
-	// From is where memories are looked for; nil: nowhere, or not any more.
+	MemoryInputs
+	// From is nil if nothing is to be recalled, or has been already.
 	From *From
-	// Before is what the window before showed before a message that was not stored with it yet; nil: nothing.
+	// Before is the reminder of the previous window that is not yet stored with its message, or nil.
 	Before *reminder.Bound
-	// Memories were found for the newest question, best first.
-	Memories  []reminder.Recalled
-	Forgotten []reminder.Memory // of earlier reminders: they were not there any more
+	// Found are the memories found for the newest question, best first.
+	Found     []reminder.Recalled
+	Forgotten []reminder.Memory // memories of earlier reminders that were deleted since
 
 	viewer    ident.Caller // of the window
 	namespace []string     // of its session; nil if it has none
 	replay    bool
-	again     *reminder.Current // of a replay
+	again     *reminder.Current // in a replay, from the decision
 	earlier   map[int32]*boundReminder
-	reminders map[int32]*reminder.Message // by considered row: what is shown before it
+	reminders map[int32]*reminder.Message // by considered row: the reminder before it
 }
 
-// Shelf makes the shelf of a window.
-func (svc *Reminders) Shelf(from *From, before *reminder.Bound) Shelf {
-	s := Shelf{svc: svc, From: from, Before: before}
+// ForWindow returns the memories of a new window, before anything is recalled.
+func (svc *Reminders) ForWindow(from *From, before *reminder.Bound) Memories {
+	s := Memories{svc: svc, From: from, Before: before}
 	if from != nil {
 		s.viewer, s.namespace = from.Caller, from.Namespace
 	}
 	return s
 }
 
-// Again makes the shelf of a replay: of memories that were found, and what was shown before the newest question. It
-// answers memory_purged where a version of a memory is no longer stored.
-func (svc *Reminders) Again(ctx context.Context, tenant string, pinc ident.Incarnation, found []reminder.Memory,
-	current *reminder.Current, forgotten []reminder.Memory) (Shelf, error) {
-	s := Shelf{svc: svc, Forgotten: forgotten, replay: true, again: current}
+// ForReplay returns the memories of a replayed window: those that were found, and the reminder before the newest
+// question. It returns memory_purged if a version of a memory is no longer stored.
+func (svc *Reminders) ForReplay(ctx context.Context, tenant string, pinc ident.Incarnation, found []reminder.Memory,
+	current *reminder.Current, forgotten []reminder.Memory) (Memories, error) {
+	s := Memories{svc: svc, Forgotten: forgotten, replay: true, again: current}
 	versions, err := svc.memories.Versions(ctx, tenant, pinc, found, nil)
 	for i, rec := range versions {
 		if rec == nil {
 			return s, purged(found[i])
 		}
-		s.Memories = append(s.Memories, recalled(rec))
+		s.Found = append(s.Found, recalled(rec))
 	}
 	return s, err
 }
@@ -168,18 +168,18 @@ func purged(m reminder.Memory) error {
 		m.Version, m.Key)
 }
 
-// Find finds what earlier windows showed before the considered messages, and recalls what the request asks for. It
-// answers memory_purged, and the codes of package recall, with fields named as in the request.
-func (s *Shelf) Find(ctx context.Context, sight Sight) error {
-	s.Sight = sight
+// Find finds the reminders that earlier windows put before the considered messages, and recalls what the request asks
+// for. It returns memory_purged and the errors of package recall, with fields named as in the request.
+func (s *Memories) Find(ctx context.Context, in MemoryInputs) error {
+	s.MemoryInputs = in
 	if err := s.bind(ctx); err != nil {
 		return err
 	}
 	return s.remember(ctx)
 }
 
-// remember recalls the memories that the request asks for, once, however often the window is made.
-func (s *Shelf) remember(ctx context.Context) error {
+// remember recalls the memories that the request asks for, once, even if the window is made several times.
+func (s *Memories) remember(ctx context.Context) error {
 	if s.From == nil || s.Ask == nil || s.boundNewest() != nil {
 		return nil
 	}
@@ -216,8 +216,8 @@ func (s *Shelf) remember(ctx context.Context) error {
 		return err
 	}
 	for _, rec := range records {
-		if rec != nil { // else it was forgotten meanwhile
-			s.Memories = append(s.Memories, recalled(rec))
+		if rec != nil { // otherwise it was deleted in the meantime
+			s.Found = append(s.Found, recalled(rec))
 		}
 	}
 	return nil
@@ -228,17 +228,17 @@ func recalled(r *memory.Record) reminder.Recalled {
 		Category: r.Category, Content: r.Content}
 }
 
-// maxQuestion bounds what of a message is used as a query, in bytes.
+// maxQuestion is the number of bytes of a message that are used as a query.
 const maxQuestion = 2000
 
-// question is the text of the newest user message that the viewer may see.
-func (s *Shelf) question() (string, error) {
+// question returns the text of the newest readable user message that the viewer may see.
+func (s *Memories) question() (string, error) {
 	for _, r := range slices.Backward(s.Rows) {
 		if r.Role != plan.RoleUser || !s.Visible(r) {
 			continue
 		}
 		m, err := s.Body(r)
-		if errors.Is(err, s.Damaged) { // damaged
+		if errors.Is(err, s.Damaged) {
 			continue
 		}
 		if err != nil {

@@ -160,8 +160,8 @@ func TestRemindersOfStoredMessages(t *testing.T) {
 	}
 }
 
-// TestRemindersGiveWay holds that a stored reminder never makes a question too big for a budget that holds the question,
-// and that a question whose memories are all forgotten is given others.
+// TestRemindersGiveWay holds that a stored reminder never makes a question too big for a budget that holds the
+// question, and that a question whose memories are all forgotten is given others.
 func TestRemindersGiveWay(t *testing.T) {
 	k := enginetest.New(t)
 	k.Keep("home", "Ada lives in Lisbon "+strings.Repeat("near the old bridge ", 200))

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
-// markdownOf renders a result and its call's input, which an edit may have changed, as markdown, or nil where either body
-// is damaged.
+// markdownOf renders a result, and its call's input with the edit, as markdown. It returns nil if either body is
+// damaged.
 func (a *assembly) markdownOf(r *cache.Row, e *plan.Edit) *chat.Message {
 	call := a.rowOf(r.Call)
 	m := r.Message.Load()
@@ -35,7 +35,7 @@ func (a *assembly) markdownOf(r *cache.Row, e *plan.Edit) *chat.Message {
 	return &out
 }
 
-// render appends the decided window in the format asked for, behind what make has appended.
+// render appends the window in the requested format to dst.
 func (a *assembly) render(dst []byte) ([]byte, error) {
 	if err := a.fetchFor(a.result.items); err != nil {
 		return dst, err
@@ -60,11 +60,11 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// build builds the window behind dst, again and again until there is nothing to amend.
+// build appends the window to dst. It repeats this until no further edits are needed.
 func (a *assembly) build(dst []byte) (w chat.Window, err error) {
 	about := 0
 	for i := range a.result.items {
-		const around = 96 // a message has about so many bytes beside its text
+		const around = 96 // approximate bytes of a message besides its text
 		text := int(a.result.items[i].TextBytes)
 		about += around + text + text/8
 	}
@@ -81,11 +81,11 @@ func (a *assembly) build(dst []byte) (w chat.Window, err error) {
 	return w, nil
 }
 
-// buildOnce builds the window with the edits so far.
+// buildOnce appends the window with the edits so far.
 func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 	b := &a.builder
 	b.Reasoning = a.request.Reasoning == "content"
-	if a.format == chat.Text { // which has no messages
+	if a.format == chat.Text { // a format without messages
 		b.Reset(a.format, nil, a.system)
 	} else {
 		b.Reset(a.format, dst, a.system)
@@ -101,7 +101,7 @@ func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 			a.sums = shown.AppendSum(a.sums)
 			continue
 		}
-		if shown := a.shelf.Of(it); shown != nil {
+		if shown := a.memories.Of(it); shown != nil {
 			shown.AddWithNext(b, a.format)
 			a.sums = shown.AppendSum(a.sums)
 		}
@@ -116,7 +116,7 @@ func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 	return b.Finish(), nil
 }
 
-// fetchFor loads in one go the bodies that a window needs and does not find rendered.
+// fetchFor loads, in one round trip, the bodies that the window needs and that are not cached as rendered.
 func (a *assembly) fetchFor(items []plan.Item) error {
 	var need []*cache.Row
 	for i := range items {
@@ -144,7 +144,7 @@ func (a *assembly) fetchFor(items []plan.Item) error {
 	return a.load(need)
 }
 
-// cached is where an item's rendering is remembered, or nil where it is this window's alone.
+// cached returns the cache entry of an item's rendering, or nil if only this window can use the rendering.
 func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 	r := a.rows[it.Row]
 	switch {
@@ -170,7 +170,7 @@ func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 	return &r.Fragments[a.format-1][0]
 }
 
-// fragment renders one item, or finds it rendered.
+// fragment renders one item, or returns its cached rendering.
 func (a *assembly) fragment(it *plan.Item) (*cache.Rendered, error) {
 	slot := a.cached(it)
 	if slot != nil {
@@ -197,7 +197,7 @@ func (a *assembly) fragment(it *plan.Item) (*cache.Rendered, error) {
 	return fr, nil
 }
 
-// callType is the type of the Responses item that a result answers; empty where the call is not known.
+// callType returns the type of the Responses item that a result answers, or "" if the call is unknown.
 func (a *assembly) callType(it *plan.Item, r *cache.Row) (string, error) {
 	call, index := a.rowOf(r.Call), r.CallIndex
 	if it.Change == plan.Answer {
@@ -213,7 +213,7 @@ func (a *assembly) callType(it *plan.Item, r *cache.Row) (string, error) {
 	return cmp.Or(m.Calls[index].Type, chat.ItemCall), nil
 }
 
-// shown is the message that an item shows.
+// shown returns the message that an item shows.
 func (a *assembly) shown(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	if it.Change == plan.Compressed {
 		text, err := plan.TextOf(it, a)
@@ -231,7 +231,7 @@ func (a *assembly) shown(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	}
 	if r.Damaged.Load() {
 		if it.Change == plan.Unchanged {
-			return nil, errReread // found out after the table was made
+			return nil, errReread // the damage was unknown when the table was made
 		}
 		return a.standIn(it, r)
 	}
@@ -259,7 +259,7 @@ func (a *assembly) shown(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	return m, nil
 }
 
-// standIn is the message in place of one whose body is damaged: its header and its call tell what it was.
+// standIn returns a replacement for a message whose body is damaged, made from its header and its call.
 func (a *assembly) standIn(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	callID := ""
 	if r.Role == plan.RoleTool {

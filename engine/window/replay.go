@@ -18,9 +18,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Replay computes a decision's window again and appends the JSON of a Replayed to dst. It answers not_found, and
-// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored, and
-// rules_changed where it was made under another version of plan.Rules.
+// Replay recomputes a decision's window and appends the JSON of a Replayed to dst. Errors are not_found;
+// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged if an input is no longer stored; and
+// rules_changed if the decision was made under another version of plan.Rules.
 func (svc *Service) Replay(ctx context.Context, c ident.Caller, projectID, id string, dst []byte) ([]byte, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
 	if err != nil {
@@ -34,18 +34,18 @@ func (svc *Service) Replay(ctx context.Context, c ident.Caller, projectID, id st
 	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
 }
 
-// Variant is what is made of a decision's inputs otherwise than it was.
+// Variant says how a window made from a decision's inputs differs from the original one.
 type Variant struct {
 	Request *Request
 	Ready   *policy.Ready
-	// Candid is for trying a policy in the place of one of the decision's steps: the first steps end as Outcomes says, and
-	// what comes out is shown even where it breaks the law.
-	Candid   bool
-	Outcomes []decision.Step
+	// Unchecked is for trying a policy in place of one of the decision's steps: the first steps end as in Outcomes, and
+	// the result is returned even if it is invalid.
+	Unchecked bool
+	Outcomes  []decision.Step
 }
 
-// Remake makes a decision's window once more, to be looked at, or another one of the same messages, memories and summary,
-// at the same time. It answers what Replay answers, and what Assemble answers for a wrong request.
+// Remake recomputes a decision's window for inspection, or a variant of it with the same messages, memories, summary
+// and time. It returns the errors of Replay, and those of Assemble for an invalid request.
 func (svc *Service) Remake(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*Draft, error) {
 	a, err := svc.again(ctx, tenant, d, v)
 	if err != nil {
@@ -58,18 +58,18 @@ func (svc *Service) Remake(ctx context.Context, tenant string, d *decision.Decis
 	return out, nil
 }
 
-// Keep keeps a window that was remade as a decision of its own, whose request is raw, and gives its id. It lies at the
-// time of the decision that it is a fork of, because that is the time that its policies saw.
+// Keep stores a remade window as a new decision, whose request is raw, and returns its id. The new decision has the
+// time of the original one, because that is the time that its policies saw.
 func (svc *Service) Keep(ctx context.Context, tenant string, d *decision.Decision, draft *Draft, raw []byte) (string,
 	error) {
 	a := draft.made
 	id, r := svc.decisions.NewID(a.at, d.Session, a.extent.Incarnation), a.record(&asking{session: d.Session, raw: raw}, d.Revision)
 	r.ForkOf = d.ID
 	return id.String(), svc.decisions.Keep(ctx, tenant, d.Project.Incarnation, id, r, a.seen(), a.Ready,
-		decision.Traced{}) // it is never the window before another
+		decision.Traced{}) // it is never the previous window of another
 }
 
-// remake makes a decision's window once more and appends the members of its JSON.
+// remake recomputes a decision's window and appends the members of its JSON.
 func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decision, dst []byte) (*assembly, []byte,
 	error) {
 	a, err := svc.again(ctx, tenant, d, nil)
@@ -84,7 +84,7 @@ func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decis
 	return a, dst, err
 }
 
-// again makes ready to compute a decision's window once more, from its inputs, or one that is made otherwise of them.
+// again prepares to recompute a decision's window from its inputs, or a variant of it.
 func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*assembly, error) {
 	if d.Rules != plan.Rules {
 		return nil, fault.Errorf(fault.Gone, "rules_changed", "the decision was made under version %d of Mneme's own "+
@@ -114,15 +114,15 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 		shortened: d.Shortened, names: d.Names, request: req, Ready: pinned, outcomes: d.Steps,
 		answers: prompt.Answers{Made: d.Prompt.Made, Breakpoints: d.Prompt.Breakpoints}}
 	if v != nil {
-		in.request, in.Ready, in.outcomes, in.candid = v.Request, v.Ready, v.Outcomes, v.Candid
-		in.tight, in.shortened = in.tight && v.Candid, in.shortened && v.Candid
+		in.request, in.Ready, in.outcomes, in.unchecked = v.Request, v.Ready, v.Outcomes, v.Unchecked
+		in.tight, in.shortened = in.tight && v.Unchecked, in.shortened && v.Unchecked
 	}
 	a, err := svc.begin(ctx, tenant, in)
 	if err != nil {
 		return nil, err
 	}
 	a.pinc = d.Project.Incarnation
-	a.shelf, err = svc.recollect.Again(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten)
+	a.memories, err = svc.reminders.ForReplay(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// report gives one row for each considered message, oldest first, one for each message that was injected, and one for
-// what lies beyond the horizon.
+// report returns one row for each considered message, oldest first, one for each injected message, and one for all
+// messages beyond the horizon.
 func (a *assembly) report() []decision.ReportRow {
 	after := make([]uint32, len(a.rows)) // tokens in the window
 	places := make([]*int32, len(a.rows))
@@ -22,7 +22,7 @@ func (a *assembly) report() []decision.ReportRow {
 			continue
 		}
 		after[it.Row], places[it.Row] = it.Tokens, a.placeOf(i)
-		if shown := a.shelf.Of(it); shown != nil {
+		if shown := a.memories.Of(it); shown != nil {
 			after[it.Row] -= shown.Tokens
 		}
 		if it.Change == plan.Compressed {
@@ -57,7 +57,7 @@ func (a *assembly) report() []decision.ReportRow {
 	}
 	for i := range a.result.items {
 		it := &a.result.items[i]
-		if shown := a.shelf.Of(it); shown != nil {
+		if shown := a.memories.Of(it); shown != nil {
 			row := decision.ReportRow{MessageID: &shown.ID, Turn: turnOf(&it.Turn), Atom: &it.Atom, TokensAfter: shown.Tokens}
 			if shown.Place >= 0 {
 				row.WindowIndex = &shown.Place
@@ -88,8 +88,9 @@ func (a *assembly) report() []decision.ReportRow {
 	return append(rows, row)
 }
 
-// tokensToKeep returns, for each atom, how many more tokens the window would take with the whole atom unchanged. Messages of an
-// atom stay or go together, so this is the price of each of them. It is negative where what replaced the atom takes more.
+// tokensToKeep returns, for each atom, how many more tokens the window would take with the whole atom unchanged.
+// Messages of an atom stay or go together, so this is the price of each of them. It is negative where what replaced the
+// atom takes more.
 func (a *assembly) tokensToKeep() map[uint32]*int32 {
 	more := map[uint32]int64{}
 	for i := range a.table.items {
@@ -103,7 +104,7 @@ func (a *assembly) tokensToKeep() map[uint32]*int32 {
 			continue // questions that are shown as one message stay when one of their turns is kept
 		}
 		more[it.Atom] -= int64(it.Tokens)
-		if shown := a.shelf.Of(it); shown != nil {
+		if shown := a.memories.Of(it); shown != nil {
 			more[it.Atom] += int64(shown.Tokens)
 		}
 	}
@@ -117,7 +118,7 @@ func (a *assembly) tokensToKeep() map[uint32]*int32 {
 // damaged reports whether the message cannot be shown as it was.
 func damaged(f *plan.Fate) bool { return f.Step < 0 && strings.HasPrefix(f.Reason, "storage_damaged") }
 
-// decided fills in who decided about a row's message, and what.
+// decided fills in what was decided about a row's message, and by which step.
 func (a *assembly) decided(row *decision.ReportRow, f *plan.Fate, must bool) {
 	policy := ""
 	if f.Action != "" && f.Step >= 0 {

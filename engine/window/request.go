@@ -17,11 +17,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// maxPending bounds the messages of the turn in flight. The window of a model call may be made of its messages alone,
-// however many they are.
+// maxPending limits the pending messages. It does not apply to windows of proxied calls that are made only of the
+// call's own messages.
 const maxPending = 1024
 
-// Request asks what the model should see now. Pointers tell "not said" from zero.
+// Request asks what the model should see next. Pointers distinguish absent values from zero.
 type Request struct {
 	SessionID string            `json:"session_id,omitempty"`
 	Viewer    ident.Viewer      `json:"viewer"`
@@ -29,7 +29,7 @@ type Request struct {
 	System    json.RawMessage   `json:"system,omitempty"` // a text, or a list of text blocks
 	Tools     []json.RawMessage `json:"tools,omitempty"`  // the provider's own list; counted, not shown
 	Pending   []json.RawMessage `json:"pending,omitempty"`
-	// Elements are those of Pending, for a caller that has read them; nil: there are none.
+	// Elements are the parsed elements of Pending, from a caller that has read them, or nil.
 	Elements      []*transcript.Element  `json:"-"`
 	Memories      *MemoryRequest         `json:"memories,omitempty"`
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
@@ -38,14 +38,14 @@ type Request struct {
 	Reasoning     string                 `json:"reasoning,omitempty"`      // content: shown as reasoning_content
 	ToolResults   string                 `json:"tool_results,omitempty"`
 	Explain       bool                   `json:"explain,omitempty"`
-	// CacheControl says what becomes of breakpoints in anthropic.messages: auto, keep (the default) or strip.
+	// CacheControl says how to treat breakpoints in anthropic.messages: auto, keep (the default) or strip.
 	CacheControl string `json:"cache_control,omitempty"`
-	// Record is false where the window is only looked at. Then no decision is kept, no summary is asked for, and the
-	// breaker hears nothing of how the policies did.
+	// Record is false if the window is only inspected. Then no decision is stored, no summary is requested, and the
+	// outcomes of the policies are not reported to the circuit breaker.
 	Record *bool `json:"record,omitempty"`
-	// Proxied is what lists say of the model call that the window is for; nil: the window was asked for by itself.
+	// Proxied is what lists say about the model call that the window is for; nil if there is none.
 	Proxied *decision.OfCall `json:"-"`
-	// AsOf asks for the window as it would be if the session ended with a turn. All else is as it is today.
+	// AsOf asks for the window as if the session ended with an earlier turn. All else is in its current state.
 	AsOf *AsOf `json:"as_of,omitempty"`
 }
 
@@ -54,13 +54,14 @@ type AsOf struct {
 	Turn *uint32 `json:"turn"` // required
 }
 
-// recorded tells whether the window is an agent's next one, and not one that is only looked at.
+// recorded reports whether the window is stored as a decision, and not only inspected.
 func (r *Request) recorded() bool { return r.Record == nil || *r.Record }
 
-// current tells whether the window is an agent's next one. Others have no summary made and are no matter of the breaker.
+// current reports whether the window is an agent's next one. Only such windows request summaries and count for the
+// circuit breaker.
 func (r *Request) current() bool { return r.recorded() && r.AsOf == nil }
 
-// Budget bounds a window; 0 is no bound, nil the project's setting.
+// Budget limits a window; 0 means no limit, nil the project's setting.
 type Budget struct {
 	MaxMessages   *int `json:"max_messages,omitempty"`
 	MaxTokens     *int `json:"max_tokens,omitempty"`
@@ -68,25 +69,25 @@ type Budget struct {
 	ReserveTokens *int `json:"reserve_tokens,omitempty"`
 }
 
-// Over is the budget with what it leaves out as another one has it.
+// Over returns the budget with missing values taken from another one.
 func (b Budget) Over(was Budget) Budget {
 	return Budget{MaxMessages: cmp.Or(b.MaxMessages, was.MaxMessages), MaxTokens: cmp.Or(b.MaxTokens, was.MaxTokens),
 		ContextWindow: cmp.Or(b.ContextWindow, was.ContextWindow), ReserveTokens: cmp.Or(b.ReserveTokens, was.ReserveTokens)}
 }
 
-// limits are a request's bounds, defaults filled in.
+// limits are a request's limits after defaults are applied.
 type limits struct {
-	messages, tokens uint32 // of the law; 0: no bound
+	messages, tokens uint32 // of the validity check; 0 means no limit
 	maxMessages      int
 	systemTokens     int
 	toolTokens       int
-	primer           uint32 // what begins the reply, in the formats that have messages
-	budget           uint32 // tokens with the primer, as asked for; 0: no bound
-	window, reserve  int    // context_window, where the request has one, and reserve_tokens
-	opening          uint32 // what an opening message costs where the format needs one
+	primer           uint32 // tokens that begin the reply, in formats with messages
+	budget           uint32 // requested tokens, including the primer; 0 means no limit
+	window, reserve  int    // context_window, if the request has one, and reserve_tokens
+	opening          uint32 // tokens of an opening message, if the format may need one
 }
 
-// prepare checks the request and works out its bounds.
+// prepare checks the request and computes its limits.
 func (a *assembly) prepare() error {
 	req, s := a.request, &a.Settings
 	var err error
@@ -151,7 +152,7 @@ func (a *assembly) viewerDelegation() string {
 	return *a.request.Viewer.DelegationID
 }
 
-// bound fills in limits from the request's budget and the settings.
+// bound computes the limits from the request's budget and the settings.
 func (a *assembly) bound(s *project.Settings) error {
 	b, maxMessages, maxTokens, window, reserve := &a.request.Budget, s.HistoryMaxMessages, s.HistoryMaxTokens, 0, 0
 	for _, f := range [...]struct {
@@ -205,7 +206,7 @@ func (a *assembly) bound(s *project.Settings) error {
 	return nil
 }
 
-// countTools counts the provider's tools that the request names.
+// countTools returns the tokens of the provider's tools in the request.
 func (a *assembly) countTools() (int, error) {
 	cl100k := project.Encodings[a.Encoding] == "cl100k_base"
 	ended := func() bool { return a.ctx.Err() != nil }

@@ -84,7 +84,8 @@ func TestPoliciesCostNoRoundTrip(t *testing.T) {
 	}
 }
 
-// A version whose schema does not take what the settings say cannot be made live, and a failing one is not set back to it.
+// A version whose schema does not take what the settings say cannot be made live, and a failing one is not set back to
+// it.
 func TestConfigThatDoesNotFit(t *testing.T) {
 	k := enginetest.New(t)
 	schema := func(key string, code []byte) []byte {

@@ -13,17 +13,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// outcome is what the pipeline made of the table.
+// outcome is the result of the pipeline.
 type outcome struct {
 	items     []plan.Item
 	fates     []plan.Fate // by considered row
 	steps     []decision.Step
-	ask       uint64          // the message up to which the pipeline asks for a summary; 0: it does not
-	violation *plan.Violation // of a candid window
+	ask       uint64          // the message up to which the pipeline requests a summary, or 0
+	violation *plan.Violation // of an unchecked window
 	// Cost of the window without the request's system prompt.
 	messages uint32
 	tokens   uint64
-	// Once the window is rendered: what identifies it, in hex, and how many messages it has.
+	// hash and the number of messages are known once the window is rendered. hash is hexadecimal.
 	hash     string
 	rendered uint64
 	trace    prefix.Trace
@@ -32,10 +32,10 @@ type outcome struct {
 
 var logLevels = [...]string{"debug", "info", "warn", "error"}
 
-// decide runs the pipeline and proves its result. What breaks the law is replaced by the fallback's window, and where
-// even that fails by the messages that must stay.
+// decide runs the pipeline and checks the result. If it is invalid, the fallback pipeline runs, and if that fails too,
+// only the mandatory messages are left.
 func (a *assembly) decide(l limits) error {
-	if a.tight { // a replay of a window that was made this way
+	if a.tight { // in the replay of such a window
 		l = l.withoutOpening()
 	}
 	law := a.law(l)
@@ -52,21 +52,22 @@ func (a *assembly) decide(l limits) error {
 		if a.Settings.Oversized == "refuse" {
 			return a.tooManyTokens(needed)
 		}
-		// Policies could not make it fit, or broke the law otherwise: then the fallback has to hold it.
+		// The policies did not make it fit, or the result is invalid for another reason; then the fallback pipeline
+		// runs.
 		if err := a.shorten(); err != nil {
 			return err
 		}
 		return a.decide(a.limits)
 	}
 	if violation.Rule == plan.RuleBudgetTokens && l.opening > 0 && a.outcomes == nil {
-		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
-		// where it breaks the budget, they get that much less.
+		// Policies cannot see the opening message that the format adds if a window begins with the assistant. If the
+		// window exceeds its budget only because of it, they run again with a smaller budget.
 		if _, bare := (&plan.Law{}).Cost(a.result.items, 0); bare <= uint64(l.tokens) && l.tokens > l.opening {
 			a.tight = true
 			return a.decide(l)
 		}
 	}
-	if a.candid {
+	if a.unchecked {
 		a.result.violation = violation
 		a.settle(law)
 		return nil
@@ -84,7 +85,7 @@ func (a *assembly) decide(l limits) error {
 	return nil
 }
 
-// withoutOpening are the limits that leave room for the message that the format may put in front.
+// withoutOpening returns the limits less the opening message that the format may add.
 func (l limits) withoutOpening() limits {
 	if l.tokens > l.opening {
 		l.tokens -= l.opening
@@ -93,14 +94,14 @@ func (l limits) withoutOpening() limits {
 	return l
 }
 
-// startOver takes the table as it was before any step, with these limits.
+// startOver resets the result to the table before the first step, with the given limits.
 func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
 	a.result = outcome{items: a.table.items, fates: a.freshFates(),
 		steps: make([]decision.Step, 0, len(a.Steps))}
 }
 
-// freshFates are the rows' fates before any policy.
+// freshFates returns the rows' fates before the first step.
 func (a *assembly) freshFates() []plan.Fate {
 	a.scratch.fates[1] = append(a.scratch.fates[1][:0], a.table.fates...)
 	return a.scratch.fates[1]
@@ -115,7 +116,7 @@ func (a *assembly) settle(law plan.Law) {
 	a.result.messages, a.result.tokens = law.Cost(a.result.items, 0)
 }
 
-// runAll runs steps in order. With a violation they are the fallback for the window that broke the law.
+// runAll runs steps in order. If violation is not empty, they are the fallback for a window that failed the check.
 func (a *assembly) runAll(steps []policy.Step, violation string) error {
 	for i := range steps {
 		out, err := a.runStep(&steps[i], int16(len(a.result.steps)))
@@ -140,11 +141,11 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 	return nil
 }
 
-// runStep runs one policy on the window as it stands. A step that fails changes nothing; an error means that stored
-// content could not be read.
+// runStep runs one policy on the current table. A failed step changes nothing. runStep itself returns an error only if
+// stored content could not be read.
 func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) {
 	out := decision.Step{Policy: s.Policy, Version: s.Version, Digest: s.Hex}
-	again := int(number) < len(a.outcomes) // it is a replay
+	again := int(number) < len(a.outcomes) // in a replay
 	if again && !reproducible(a.outcomes[number].Outcome) {
 		return a.outcomes[number], nil
 	}
@@ -201,16 +202,16 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	a.result.ask = max(a.result.ask, result.AskSummary)
 	for _, f := range result.Fates {
 		if was := &a.result.fates[f.Row]; f.Action != plan.Keep || was.Action == "" {
-			*was = f.Fate // that an atom is pinned says less than what else became of it
+			*was = f.Fate // a pin is reported only if nothing else happened to the atom
 		}
 	}
 	return out, nil
 }
 
-// reproducible tells whether a step ends this way whenever its inputs are the same.
+// reproducible reports whether a step with the same inputs always ends with this status.
 func reproducible(s plan.Status) bool { return s != plan.StatusTimeout && s != plan.StatusUnavailable }
 
-// leastWindow keeps what must stay and nothing else: lawful by construction, since the budget was held against it.
+// leastWindow keeps only the mandatory messages. Such a window is valid, because their tokens were checked before.
 func (a *assembly) leastWindow() {
 	a.result.items = nil
 	a.result.fates = a.freshFates()

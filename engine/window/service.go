@@ -1,11 +1,10 @@
-// Package window decides what a model should see now. A request for a window goes through it in this order: consider
-// picks the messages that are looked at, tabulate makes a table of them, run has the pipeline's policies change the
-// table and proves the result against the law, render writes it in the format asked for, and the decision behind it is
-// kept before the window is answered.
+// Package window decides what a model should see next. For each request, consider selects candidate messages, tabulate
+// makes a table of them, decide runs the pipeline's policies on the table and checks the result, and render writes the
+// window in the requested format. The decision is stored before the window is returned.
 //
-// The hard idea is that a window follows from its inputs alone. All inputs are fields of one struct, clock and
-// randomness among them, so a replay fills in the inputs of a stored decision and runs the same code. What was made of
-// a session's messages before is remembered (see package view), but a window is the same, byte for byte, without it.
+// A window depends only on its inputs. All inputs are fields of one struct, including the time and the random seed, so
+// a replay fills in the inputs from a stored decision and runs the same code. Renderings and token counts of a
+// session's messages are cached (see package cache), but the window is the same, byte for byte, without the cache.
 package window
 
 import (
@@ -25,36 +24,36 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
-// Service makes windows, and makes those of stored decisions again.
+// Service makes windows, and recomputes those of stored decisions.
 type Service struct {
 	db        *records.DB
 	projects  *project.Service
 	sessions  *session.Service
 	policies  *policy.Service
-	recollect *Reminders
+	reminders *Reminders
 	decisions *decision.Service
 	views     *cache.Service
 
-	// Counts are of the windows that were kept.
+	// Counts counts the windows that were stored as decisions.
 	Counts prompt.Counts
 
 	scratch sync.Pool // of *scratch
 	readied policy.Readied
 	tools   tokens.Memo
 
-	// Rate says how well a text answers a query, from 0 to plan.MaxScore, by the two alone.
+	// Rate returns how well a text answers a query, from 0 to plan.MaxScore. It must depend on nothing else.
 	Rate func(text, query string) int
-	// WantSummary is told of the summary that a window would like to have, and may wait for it. It tells whether the
-	// session has another summary by then. Nil: no summaries are made.
+	// WantSummary requests a summary for a window, and may wait for it. It reports whether the session has a new
+	// summary afterwards. If it is nil, no summaries are made.
 	WantSummary func(ctx context.Context, w SummaryWish) (changed bool)
-	// Answered is told of each window that was answered and kept, and of how long it took.
+	// Answered is called for each window that was returned and stored, with the time it took.
 	Answered func(tenant string, pinc ident.Incarnation, r *decision.Record, left decision.LeftOut, took time.Duration)
 }
 
-// New makes the room. Whoever makes the rooms sets Rate, WantSummary and Answered.
+// New returns a Service. The caller must set Rate, and may set WantSummary and Answered.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
 	memories *Reminders, decisions *decision.Service, views *cache.Service) *Service {
-	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, recollect: memories,
+	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, reminders: memories,
 		decisions: decisions, views: views}
 	svc.scratch.New = func() any { return new(scratch) }
 	return svc

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
-// An assembly is a plan.Source: it tells plans of texts and of what they cost. Costs are counted in the rendering asked
-// for, in the project's tokenizer.
+// An assembly is a plan.Source: it provides texts and token counts while plans are carried out. Tokens are counted by
+// the project's tokenizer, in the requested rendering.
 var _ plan.Source = (*assembly)(nil)
 
-// RowText is the text of a considered row, as stored or, where markdown was asked for, as it is shown.
+// RowText returns the text of a considered row: as stored, or as markdown if that was requested.
 func (a *assembly) RowText(at int32) (string, error) {
 	r := a.rows[at]
 	m, err := a.body(r)
@@ -30,14 +30,14 @@ func (a *assembly) RowText(at int32) (string, error) {
 	return m.Text, nil
 }
 
-// load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
+// load reads the bodies of rows that are not in memory. Rows whose body cannot be read are marked as damaged.
 func (a *assembly) load(rows []*cache.Row) error {
 	damaged, err := a.svc.views.Load(a.ctx, a.view, rows)
 	a.damage += damaged
 	return err
 }
 
-// body gives a row's message, fetching it where it is not in memory.
+// body returns a row's message, and reads it if it is not in memory.
 func (a *assembly) body(r *cache.Row) (*chat.Message, error) {
 	if r.Message.Load() == nil {
 		if err := a.load([]*cache.Row{r}); err != nil {
@@ -50,7 +50,7 @@ func (a *assembly) body(r *cache.Row) (*chat.Message, error) {
 	return nil, errReread
 }
 
-// Load fetches the bodies of considered rows in one round trip.
+// Load reads the bodies of considered rows in one round trip.
 func (a *assembly) Load(at []int32) error {
 	need := make([]*cache.Row, len(at))
 	for i, row := range at {
@@ -59,10 +59,10 @@ func (a *assembly) Load(at []int32) error {
 	return a.load(need)
 }
 
-// Tool names the tool that an item answers for.
+// Tool returns the name of the tool whose call the item answers.
 func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
 
-// tokensOf counts a stored message in the rendering asked for, from its header.
+// tokensOf returns the tokens of a stored message in the requested rendering, from its header.
 func (a *assembly) tokensOf(r *cache.Row) uint32 {
 	var words uint32
 	switch {
@@ -76,12 +76,13 @@ func (a *assembly) tokensOf(r *cache.Row) uint32 {
 	return a.Scaled(int(words)) + r.Media(a.format, a.Pictures)
 }
 
-// countedMarkdown is where a result's token count as markdown is remembered.
+// countedMarkdown returns the cache entry for the token count of a result as markdown.
 func (a *assembly) countedMarkdown(r *cache.Row) *atomic.Uint32 {
 	return &r.Body.Markdown[a.format-1][a.Encoding]
 }
 
-// countMarkdown counts the considered tool results as markdown, which takes their bodies; once for a session in memory.
+// countMarkdown counts the tokens of the considered tool results as markdown, for which it reads their bodies. For
+// sessions in memory, the counts are cached.
 func (a *assembly) countMarkdown() error {
 	var need []*cache.Row
 	for _, r := range a.rows {
@@ -95,21 +96,21 @@ func (a *assembly) countMarkdown() error {
 	for i := 0; i < len(need); i += 2 {
 		m := a.markdownOf(need[i], nil)
 		if m == nil {
-			continue // damaged: its tokens are those of what replaces it
+			continue // damaged; the tokens of its replacement count
 		}
-		need[i].MarkdownBytes.Store(uint32(len(m.Text))) // before the tokens, which say that both are known
+		need[i].MarkdownBytes.Store(uint32(len(m.Text))) // before the tokens, which mark both as known
 		words := a.ShownWords(&need[i].Header, m)
-		if a.ctx.Err() == nil { // else they may be too few
+		if a.ctx.Err() == nil { // otherwise the count may be too low
 			a.countedMarkdown(need[i]).Store(1 + uint32(words))
 		}
 	}
 	return nil
 }
 
-// TokensWith counts an item as if it had another text.
+// TokensWith returns the tokens of an item if it had another text.
 func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
-	with := uint32(0) // what stands before the message as a part of it
-	if shown := a.shelf.Of(it); shown != nil {
+	with := uint32(0) // tokens of the reminder before the message
+	if shown := a.memories.Of(it); shown != nil {
 		with = shown.Tokens
 	}
 	switch {

@@ -27,8 +27,8 @@ func tableStart(newest, horizon int, begins []int) int {
 	return bound // inside a turn longer than the shortest table
 }
 
-// The table begins where the rule says, at every turn of a session with short turns and very long ones, and stands still
-// in between.
+// The table begins where the rule says, at every turn of a session with short turns and very long ones, and stands
+// still in between.
 func TestTableBeginsInSteps(t *testing.T) {
 	k := enginetest.New(t)
 	rng := rand.New(rand.NewPCG(13, 1))

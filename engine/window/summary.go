@@ -13,7 +13,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
+// Summary returns, for plans, the last message that the running summary covers, its text as shown, and its tokens. The
+// text is "" if there is no summary.
 func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 	s := a.summary
 	if s == nil {
@@ -34,7 +35,7 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 	return s.Covers, s.Notice, a.Scaled(int(n - 1))
 }
 
-// shownSummary is the summary that the window shows; nil where it shows none.
+// shownSummary returns the summary that the window includes, or nil.
 func (a *assembly) shownSummary() *SummaryUsed {
 	if !a.showsSummary() {
 		return nil
@@ -44,36 +45,36 @@ func (a *assembly) shownSummary() *SummaryUsed {
 		Version: s.Version}
 }
 
-// showsSummary tells whether the window holds the running summary.
+// showsSummary reports whether the window includes the running summary.
 func (a *assembly) showsSummary() bool {
 	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
 		return it.Change == plan.Notice && it.Kind == plan.KindSummary
 	})
 }
 
-// SummaryWish is a longer summary than there is, which a window's pipeline asks for.
+// SummaryWish is a pipeline's request for a summary that covers more messages than the current one.
 type SummaryWish struct {
 	Caller           ident.Caller
 	Project, Session string
-	Pinc, Sinc       ident.Incarnation   // of both
+	Pinc, Sinc       ident.Incarnation   // of the project and the session
 	Through          uint64              // the last message to cover
-	Had              session.SummaryHead // what the window's summary covers
-	Wait             time.Duration       // how long the window may wait for it; 0: it goes without
+	Had              session.SummaryHead // the window's summary
+	Wait             time.Duration       // how long the window may wait for it; 0 means not at all
 }
 
-// awaitsSummary asks for the summary that the window would like to have. In mode wait it waits for it, once, and tells
-// whether the session has another summary by now.
+// awaitsSummary requests the summary that the pipeline asks for. In mode wait it waits for it, once, and reports
+// whether the session has a new summary.
 func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 	if a.svc.WantSummary == nil || a.bare || a.result.ask == 0 {
 		return false
 	}
-	// A reader who brings a pipeline must not have a summary made with it: readers change nothing.
+	// Readers must not change anything, so a pipeline in a reader's request cannot cause a summary.
 	if ask.request.Pipeline != nil && ask.caller.Role < ident.RoleAgent {
 		return false
 	}
 	through := cache.SummaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
 	if through == 0 || through <= a.covered.Covers && a.summary != nil {
-		return false // none could be made, or there is one
+		return false // there is such a summary, or none could be made
 	}
 	w := SummaryWish{Caller: ask.caller, Project: ask.project, Session: ask.session, Pinc: pinc,
 		Sinc: a.extent.Incarnation, Through: through, Had: a.covered}
@@ -83,8 +84,8 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 	return a.svc.WantSummary(a.ctx, w)
 }
 
-// AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation
-// are left; 0 where none is. raw are the bytes of the head, which was just read.
+// AllBut returns the last message that a summary may cover if the newest keep messages outside delegations are not to
+// be covered, or 0. raw is the encoded head, which was just read.
 func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, raw []byte, keep int) (uint64, error) {
 	v, err := svc.views.Current(ctx, tenant, h, raw, project.MaxConsidered)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// table is what the first step sees.
+// table is the input of the first step.
 type table struct {
 	items   []plan.Item
-	fates   []plan.Fate // by considered row, as the host decided before any policy
+	fates   []plan.Fate // by considered row, before the first step
 	request plan.Request
-	tokens  uint64 // of the considered messages as stored
+	tokens  uint64 // of the considered messages, as stored
 }
 
-// tabulate makes the table of the considered messages. The messages of an atom stand together in it, damaged ones are
-// repaired, calls without a result are answered, and what must stay is flagged.
+// tabulate makes the table of the considered messages. It puts the messages of each atom together, replaces damaged
+// messages, adds results to calls that have none, and flags the mandatory messages.
 func (a *assembly) tabulate() error {
 	t := &a.table
 	a.scratch.fates[0] = slices.Grow(a.scratch.fates[0][:0], len(a.rows))[:len(a.rows)]
@@ -42,8 +42,8 @@ func (a *assembly) tabulate() error {
 	req.ViewerAgent = n.Name(a.request.Viewer.Agent)
 	order := a.windowOrder()
 	last := a.lastVisible(order)
-	atom := 0         // where the current atom begins in t.items
-	here := uint64(0) // tokens of the stored messages that are considered, as the session's head counts them
+	atom := 0         // index in t.items of the current atom's first message
+	here := uint64(0) // tokens of the considered stored messages, counted as in the session's head
 	for _, at := range order {
 		r := a.rows[at]
 		if r.AtomStart() {
@@ -66,7 +66,7 @@ func (a *assembly) tabulate() error {
 		}
 		it := plan.Item{Row: int32(at), Step: -1, Record: n.Record(r)}
 		it.Place = a.extent.Superseded.Place(r.Turn)
-		if len(t.items) > atom { // an atom belongs to the turn of its call, even where a later turn answers it
+		if len(t.items) > atom { // an atom belongs to the turn of its call, even if a later turn has its result
 			it.Turn, it.Place = t.items[atom].Turn, t.items[atom].Place
 		}
 		it.Tokens = tokens
@@ -95,7 +95,8 @@ func (a *assembly) tabulate() error {
 	return a.inject()
 }
 
-// lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.
+// lastVisible returns the number of the call of the last atom that the viewer may see. Only this atom may still get
+// results.
 func (a *assembly) lastVisible(order []int) uint64 {
 	for _, at := range slices.Backward(order) {
 		r := a.rows[at]
@@ -108,8 +109,8 @@ func (a *assembly) lastVisible(order []int) uint64 {
 	return 0
 }
 
-// closeAtom completes the atom that begins at an item: calls without a result are marked open where the result may
-// still come, and answered by the host elsewhere. Flat text has no calls to complete.
+// closeAtom completes the atom that begins at an item. A call without a result is marked as open if the result may
+// still come; otherwise Mneme adds one. Flat text has no calls to complete.
 func (a *assembly) closeAtom(at int, last uint64) {
 	t := &a.table
 	if at >= len(t.items) {
@@ -141,8 +142,8 @@ func (a *assembly) closeAtom(at int, last uint64) {
 	}
 }
 
-// flagMandatory flags what must stay and refuses a budget that has too few messages for it. Whether its tokens fit is
-// known only after the policies, which may shorten it.
+// flagMandatory flags the mandatory messages. It returns an error if they are more messages than the budget allows.
+// Whether their tokens fit is known only after the policies, which may shorten them.
 func (a *assembly) flagMandatory() error {
 	t, law := &a.table, a.law(a.limits)
 	atom, user := -1, -1
@@ -170,11 +171,11 @@ func (a *assembly) flagMandatory() error {
 	return nil
 }
 
-// Unreadable stands in for the text of a message whose body is damaged.
+// Unreadable replaces the text of a message whose body is damaged.
 const Unreadable = "[message unreadable: its stored body is damaged]"
 
-// repair decides what becomes of a message whose stored content, or whose call's, is damaged. It gives nil for a
-// message that needs no repair.
+// repair returns the fate of a message whose stored content, or that of its call, is damaged. It returns nil if neither
+// is.
 func (a *assembly) repair(r *cache.Row) *plan.Fate {
 	if r.Call < a.compacted {
 		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "compacted: a compaction block stands for it"}

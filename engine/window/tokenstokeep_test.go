@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 )
 
-// TestTokensToKeep checks what messages would cost, against a window that keeps everything: the price of an atom is what
-// that window spends on it beyond what the window in question does.
+// TestTokensToKeep checks what messages would cost, against a window that keeps everything: the price of an atom is
+// what that window spends on it beyond what the window in question does.
 func TestTokensToKeep(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 12 {

@@ -21,51 +21,53 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// minConsidered is how many stored messages one window looks at, at least, where there are that many.
+// minConsidered is the minimum number of stored messages that a window considers, if there are that many.
 const minConsidered = 256
 
-// inputs are all that a window depends on beside the policies' modules and the stored messages. A decision keeps
-// them, so the same inputs give the same window, byte for byte.
+// inputs are everything that a window depends on, besides the policies' modules and the stored messages. They are
+// stored in the decision. The same inputs give the same window, byte for byte.
 type inputs struct {
 	at      int64  // ms since 1970
 	seed    uint64 // given to policies
 	extent  transcript.Extent
-	tokens  uint64              // of the session, as its head counts them
-	covered session.SummaryHead // what the session's head says of its summary
-	asked   uint64              // the newest user message of no delegation, as the head says
-	names   callid.Own          // tools' own names behind those that windows show
-	bare    bool                // a background session: nothing stored is considered
-	tight   bool                // the budget of policies leaves out the message that the format puts in front
-	// shortened says that texts of what must stay are cut before the first step, because the policies left it too long.
+	tokens  uint64              // of the session, as counted in its head
+	covered session.SummaryHead // the session's summary, from its head
+	asked   uint64              // the newest user message outside delegations, from the head
+	names   callid.Own          // original names of tools that windows show under other names
+	bare    bool                // a background session: stored messages are not considered
+	tight   bool                // the policies' budget is reduced by the opening message that the format adds
+	// shortened means that texts of mandatory messages are cut before the first step, because the policies left them
+	// too long.
 	shortened bool
 	request   *Request
 	*policy.Ready
-	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
+	// outcomes are the recorded outcomes of the steps, in a replay. Steps whose outcome does not follow from the
+	// inputs, such as timeouts, are not run again.
 	outcomes []decision.Step
-	// before is the window before, for the same session, viewer and format; nil: there is none, or this is a replay,
-	// which finds what follows from it in answers.
-	before  *prefix.Trace
-	answers prompt.Answers
-	candid  bool // the pipeline's window is shown although it breaks the law, to who tries a policy
+	// before is the previous window of the same session, viewer and format. It is nil if there is none, and in replays,
+	// which read what depends on it from answers.
+	before    *prefix.Trace
+	answers   prompt.Answers
+	unchecked bool // the pipeline's window is returned even if it is invalid, to test a policy
 }
 
-// assembly is one window in the making.
+// assembly is a window that is being made.
 type assembly struct {
 	inputs
-	cache.Counter // its Count is charged to the step that is carried out
+	cache.Counter // its Count is charged to the current step
 	svc           *Service
 	ctx           context.Context
 	tenant        string
-	shelf         Shelf             // memories
+	memories      Memories
 	pinc          ident.Incarnation // of the project; zero for drafts
-	summary       *session.Summary  // nil: there is none, or it cannot be read
+	summary       *session.Summary  // nil if there is none, or it cannot be read
 	view          *cache.View
 
 	format        chat.Format
 	markdown      bool
 	system        render.SystemPrompt
 	pendingFormat chat.Format
-	// uncharged counts what is remembered from one window to the next.
+	// uncharged counts tokens for counts that are cached between windows, without charging a step.
 	uncharged func(string) int
 
 	limits  limits
@@ -75,18 +77,18 @@ type assembly struct {
 	used    callid.Own   // those of names that pending messages call
 	rows    []*cache.Row // the considered messages, by seq
 	older   older
-	// compacted is the message whose compaction block stands for all before it; 0: there is none.
+	// compacted is the message whose compaction block replaces all messages before it, or 0.
 	compacted uint64
 	table     table
 	result    outcome
-	// verdicts are how the pipeline's steps ended last, for the breaker; nil where it has no say.
+	// verdicts are the outcomes of the pipeline's steps, for the circuit breaker; nil if they do not count for it.
 	verdicts []policy.Verdict
-	damage   int // messages found unreadable while this window was made
+	damage   int // number of messages that turned out to be unreadable
 	rendered rendered
 	*scratch
 }
 
-// scratch is memory that assemblies use one after another.
+// scratch is memory that assemblies reuse.
 type scratch struct {
 	considered []*cache.Row
 	order      []int
@@ -96,10 +98,10 @@ type scratch struct {
 	sums       []byte // of the window's entries
 	builder    chat.Builder
 	sheet      prompt.Sheet
-	places     []int32 // of the window's items in the rendered messages; -1: none
+	places     []int32 // by item: its index in the rendered messages, or -1
 }
 
-// clear lets go of what the memory pointed to.
+// clear drops the pointers in the memory, so that what they point to can be freed.
 func (s *scratch) clear() {
 	clear(s.considered)
 	clear(s.made)
@@ -108,30 +110,31 @@ func (s *scratch) clear() {
 	s.sheet.Begin(prompt.Input{})
 }
 
-// older says what lies beyond the horizon.
+// older counts the messages beyond the horizon.
 type older struct {
 	messages uint64
 	lastTurn uint32
 }
 
-// begin checks the request of a window and works out its bounds.
+// begin checks the request of a window and computes its limits.
 func (svc *Service) begin(ctx context.Context, tenant string, in inputs) (*assembly, error) {
 	a := &assembly{svc: svc, ctx: ctx, tenant: tenant, inputs: in}
 	return a, a.prepare()
 }
 
-// look takes the session as it stands at the head just read, with its summary.
+// look loads the session as of the head just read, and its summary.
 func (a *assembly) look(h *session.Head, raw []byte) (err error) {
-	if a.view, err = a.svc.views.Current(a.ctx, a.tenant, h, raw, a.horizon()+1); err == nil && !a.apart() {
+	if a.view, err = a.svc.views.Current(a.ctx, a.tenant, h, raw, a.horizon()+1); err == nil && !a.delegationOnly() {
 		a.summary = a.view.Summary
 	}
 	return err
 }
 
-// apart tells whether the window is of one delegation and shows nothing else. A summary is of the whole session.
-func (a *assembly) apart() bool { return a.request.Viewer.Alone && a.viewerDelegation() != "" }
+// delegationOnly reports whether the window shows one delegation and nothing else. Such a window has no summary,
+// because a summary covers the whole session.
+func (a *assembly) delegationOnly() bool { return a.request.Viewer.Alone && a.viewerDelegation() != "" }
 
-// lookBack takes the session as it would be if it ended with a turn, with the newest summary of what it was then.
+// lookBack loads the session as if it ended with an earlier turn, and the newest summary that covers nothing later.
 func (a *assembly) lookBack(h *session.Head, raw []byte, turn uint32) (err error) {
 	var tokens [2]uint64
 	a.extent, tokens, err = a.svc.sessions.AsOf(a.ctx, a.tenant, h, turn, "as_of.turn")
@@ -142,13 +145,13 @@ func (a *assembly) lookBack(h *session.Head, raw []byte, turn uint32) (err error
 	if a.view, err = a.svc.views.Past(a.ctx, a.tenant, h, raw, a.extent, a.horizon()+1); err != nil {
 		return err
 	}
-	if !a.apart() {
+	if !a.delegationOnly() {
 		a.summary, err = a.svc.sessions.SummaryWithin(a.ctx, a.tenant, h, a.extent)
 	}
 	return err
 }
 
-// horizon is how many stored messages are considered at most.
+// horizon returns the maximum number of stored messages to consider.
 func (a *assembly) horizon() int {
 	if a.bare {
 		return 0
@@ -159,25 +162,25 @@ func (a *assembly) horizon() int {
 	return min(project.MaxConsidered, max(minConsidered, 4*a.limits.maxMessages, a.Settings.SummaryThreshold+1))
 }
 
-// errReread says that a body turned out to be damaged: the window is made again, with the message repaired.
+// errReread means that a body turned out to be damaged. The window is made again with a replacement for the message.
 var errReread = errors.New("a message's body is damaged")
 
-// make makes the window and appends the members of its JSON: it considers what there is, runs the pipeline, proves the
-// result and renders it. A body that turns out to be damaged is known from then on, so each further round has one fewer
-// to find.
+// make makes the window and appends the members of its JSON: it selects messages, runs the pipeline, checks the result
+// and renders it. If a body turns out to be damaged, it starts again and treats that body as damaged, so it ends at the
+// latest when all damaged bodies are known.
 func (a *assembly) make(dst []byte) ([]byte, error) {
 	if a.scratch == nil {
 		a.scratch = new(scratch)
 	}
 	dst = append(append(append(dst, `"format":"`...), a.format.String()...), `","messages":`...)
-	for _, step := range [...]func() error{a.parsePending, a.consider, a.recollect} {
+	for _, step := range [...]func() error{a.parsePending, a.consider, a.findMemories} {
 		if err := step(); err != nil {
 			return dst, err
 		}
 	}
 	for range len(a.rows) + 1 {
 		out, err := a.attempt(dst)
-		err = cmp.Or(a.ctx.Err(), err) // Where the context has ended, counts may be too low.
+		err = cmp.Or(a.ctx.Err(), err) // If the context has ended, counts may be too low.
 		if !errors.Is(err, errReread) {
 			return out, err
 		}
@@ -189,7 +192,7 @@ func (a *assembly) attempt(dst []byte) ([]byte, error) {
 	if err := a.tabulate(); err != nil {
 		return dst, err
 	}
-	if _, over := a.overBudget(); over && a.shortened { // a replay of a window that was made this way
+	if _, over := a.overBudget(); over && a.shortened { // in the replay of such a window
 		if err := a.shorten(); err != nil {
 			return dst, err
 		}
@@ -200,7 +203,7 @@ func (a *assembly) attempt(dst []byte) ([]byte, error) {
 	return a.render(dst)
 }
 
-// law is what the window must satisfy within these limits.
+// law returns the validity check of the window with the given limits.
 func (a *assembly) law(l limits) plan.Law {
 	return plan.Law{BudgetMessages: l.messages, BudgetTokens: l.tokens, Opening: l.opening,
 		ViewerDelegation: a.table.request.ViewerDelegation}

@@ -90,7 +90,7 @@ func (m *module) section(id int) *reader {
 	return &reader{meter: m.meter, buf: m.raw[id], base: m.at[id]}
 }
 
-// split finds the sections, each once and in order, and keeps the manifest of all custom ones.
+// split finds the sections, each once and in order, and keeps only the manifest of the custom ones.
 func (m *module) split(b []byte) {
 	r := &reader{meter: m.meter, buf: b}
 	if !bytes.Equal(r.bytes(8), []byte("\x00asm\x01\x00\x00\x00")) {

@@ -23,7 +23,7 @@ func TestMCPCommandRefuses(t *testing.T) {
 		"no key":            {"", []string{"--server", server.url}, "MNEME_KEY"},
 		"an unknown key":    {"mk_none", []string{"--server", server.url}, "unknown_key"},
 		"an unknown server": {server.key, []string{"--server", "http://127.0.0.1:1"}, "server_unreachable"},
-		"no server at all":  {server.key, []string{"--server", "localhost"}, "no URL of a server"},
+		"no server at all":  {server.key, []string{"--server", "localhost"}, "not the URL of a server"},
 		"an odd server":     {server.key, []string{"--server", server.url + "/elsewhere"}, "not_found"},
 		"no such project":   {server.key, []string{"--server", server.url, "--project", "none"}, `no project "none"`},
 		"none here either":  {"", []string{"--data", t.TempDir(), "--project", "none"}, `no project "none"`},

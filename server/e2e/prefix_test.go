@@ -149,7 +149,7 @@ func TestCampaignPrefix(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(sums.sums)) {
 		k := sums.sums[key]
 		t.Logf("%s: %s", key, k)
-		for budget, want := range map[string][2]float64{"50 messages, 8000 tokens": {.75, .75},
+		for budget, want := range map[string][2]float64{"50 messages, 8000 tokens": {.85, .55},
 			"1000 messages, 32000 tokens": {.95, 0}} {
 			share, fill := k.share/float64(k.windows), k.fill/float64(max(k.cutting, 1))
 			if strings.Contains(key, budget) && (share < want[0] || k.cutting > 0 && fill < want[1]) {

@@ -133,10 +133,10 @@ func (s *Server) rpcError(tool string, err error) error {
 			out.Code = jsonrpc.CodeInvalidParams
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		out.Message, data.Code = "the call did not come to its end; try again", "deadline_exceeded"
+		out.Message, data.Code = "the call did not complete; try again", "deadline_exceeded"
 	default:
 		s.log.Error("tool call", "tool", tool, "error", err)
-		out.Message, data.Code = "something went wrong in Mneme; its log has more", "internal"
+		out.Message, data.Code = "Mneme failed; its log says more", "internal"
 	}
 	out.Data = data.encode()
 	return out

@@ -90,10 +90,10 @@ func TestErrors(t *testing.T) {
 		"not found": {&fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no project"}, -32603, "not_found",
 			"no project", false},
 		"internal": {&fault.Error{Kind: fault.Internal, Code: "x", Detail: "secret"}, -32603, "internal",
-			"its log has more", true},
-		"unknown": {errors.New("secret"), -32603, "internal", "its log has more", true},
+			"its log says more", true},
+		"unknown": {errors.New("secret"), -32603, "internal", "its log says more", true},
 		"late":    {context.DeadlineExceeded, -32603, "deadline_exceeded", "try again", false},
-		"panic":   {nil, -32603, "internal", "its log has more", true},
+		"panic":   {nil, -32603, "internal", "its log says more", true},
 	} {
 		s, log := one()
 		a := s.called(t, func(context.Context, tools.Call) (tools.Result, error) {
@@ -186,7 +186,7 @@ func TestRemote(t *testing.T) {
 		{422, `{"code":"odd","detail":"is odd","errors":[{"field":"f","code":"c","detail":"d"}]}`, "is odd"},
 		{503, `{"code":"internal","detail":"look there","request_id":"r1"}`, "look there (request_id r1)"},
 		{502, `<html>Bad Gateway</html>`, "status 502"},
-		{200, `<html>`, "something went wrong in Mneme"},
+		{200, `<html>`, "Mneme failed"},
 	} {
 		status, body = test.status, test.body
 		a := s.called(t, call)

@@ -38,7 +38,7 @@ type Remote struct {
 func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, nil, fmt.Errorf("%q is no URL of a server, such as http://127.0.0.1:7700", r.URL)
+		return nil, nil, fmt.Errorf("%q is not the URL of a server, such as http://127.0.0.1:7700", r.URL)
 	}
 	r.URL = strings.TrimSuffix(r.URL, "/")
 	if r.Client == nil {
@@ -101,7 +101,7 @@ func (r Remote) send(ctx context.Context, method, path string, body []byte, into
 		return problem(res.StatusCode, raw)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("%s %s: the answer is none of Mneme's: %w", method, path, err)
+		return fmt.Errorf("%s %s: the response is not from Mneme: %w", method, path, err)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func problem(status int, body []byte) error {
 	}
 	if json.Unmarshal(body, &p) != nil || p.Code == "" {
 		return &fault.Error{Kind: fault.Unavailable, Code: "server_unreachable",
-			Detail: fmt.Sprintf("what answers there with status %d is no server of Mneme", status)}
+			Detail: fmt.Sprintf("the server that answers there with status %d is not Mneme", status)}
 	}
 	e := &fault.Error{Kind: fault.Unavailable, Code: p.Code, Detail: p.Detail, Fields: p.Errors}
 	switch {

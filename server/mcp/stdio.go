@@ -94,7 +94,7 @@ func (a *answers) expect(line []byte) *jsonrpc.Error {
 	}
 	if line[0] == '[' {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "send each message on a line of its own, in no array"}
+			Message: "send each message on its own line, not in an array"}
 	}
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {

@@ -227,8 +227,8 @@ scalar:
 		w.at++
 	}
 	if c := w.body[start]; (c == '-' || '0' <= c && c <= '9') && !rawjson.Readable(w.body[start:w.at]) {
-		w.fault(Unreadable, "holds a number that many readers of JSON cannot hold: its size must be that of a 64-bit "+
-			"float, and its text at most 1,000 bytes")
+		w.fault(Unreadable, "has a number that many JSON parsers cannot read: it must fit in a 64-bit float, "+
+			"and its text must be at most 1,000 bytes")
 	}
 }
 
@@ -246,7 +246,7 @@ func (w *walker) str() {
 		escape := bytes.IndexByte(w.body[w.at:quote], '\\')
 		if escape < 0 {
 			if escaped := w.at != start+1; escaped && rawjson.LoneSurrogate(w.body[start:quote+1]) {
-				w.fault(Surrogate, "holds half of a UTF-16 pair, such as \\ud800 alone, which is no character")
+				w.fault(Surrogate, "has half of a UTF-16 pair, such as \\ud800 alone, which is not a character")
 			}
 			w.at = quote + 1
 			return

@@ -48,7 +48,7 @@ func Marks(text string) (out []int) {
 	return out
 }
 
-// Word is one that the message with a mark holds and no other.
+// Word returns a word that only the message with the given mark contains.
 func Word(mark int) string { return fmt.Sprintf("zebra%dx", mark) }
 
 type message struct {

@@ -215,7 +215,7 @@ func shapedNeighbours() []Neighbour {
 	return list
 }
 
-// callingNeighbours make the host work.
+// callingNeighbours returns modules that keep calling a host function.
 func callingNeighbours() []Neighbour {
 	var list []Neighbour
 	add := func(name, doc, function string, fill string, drop bool, args ...int32) {

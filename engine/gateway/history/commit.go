@@ -209,8 +209,7 @@ func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 	return !known || made == x.ask.body()
 }
 
-// change returns the other changes of a commit. The first request of a line that states its kind sets the kind of the
-// line.
+// change returns the other changes of a commit. The kind of a conversation is set by its first request that states one.
 func (x *Exchange) change(f *found) *session.Change {
 	c := new(session.Change)
 	if f.change != nil {

@@ -48,7 +48,7 @@ func (l line) with(h *transcript.Header) line {
 		append(l.about, about{h.Seq, h.Created, uint8(sizeOf(role, int(h.TextBytes))), role})}
 }
 
-// position returns the index in this line of a message of in, whose messages are all in this line.
+// position converts an index in another line, whose messages are all in this line, to an index in this line.
 func (l line) position(in line, at int) int {
 	if at >= in.Len() {
 		return l.Len()
@@ -57,7 +57,7 @@ func (l line) position(in line, at int) int {
 	return i
 }
 
-// start returns the index where the turn begins that continues after n messages, or n if none does.
+// start returns the index of the first message of the turn that message n continues, or n if it begins a turn.
 func (l line) start(n int) int {
 	if n == 0 || n >= len(l.turn) || l.turn[n-1] != l.turn[n] {
 		return n

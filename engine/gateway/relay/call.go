@@ -80,7 +80,7 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 	}
 	if c.Own(r.Path) || c.Own(r.Query) {
 		return nil, Refuse(http.StatusBadRequest, "key_in_url",
-			"The URL holds a key of Mneme's. Send keys in headers alone, and replace this one: URLs are logged.")
+			"The URL contains one of Mneme's keys. Send keys only in headers, and replace this one: URLs are logged.")
 	}
 	out := &http.Request{Method: r.Method, URL: at, Host: at.Host, Header: requestHeaders(u, r.Header, c.Own),
 		ProtoMajor: 1, ProtoMinor: 1}
@@ -114,7 +114,7 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 
 func tooManyCalls() *Refusal {
 	return Refuse(http.StatusServiceUnavailable, "busy",
-		"Too many calls wait for providers; wait as Retry-After says and send it again.").Again()
+		"Too many calls are waiting for providers; wait for the time in Retry-After and send it again.").Again()
 }
 
 // body reads a request's body and releases it once it is sent, because net/http keeps a request as long as its answer.
@@ -168,7 +168,7 @@ func (c *Clients) client(u *provider.Upstream) (*http.Client, error) {
 			fmt.Sprintf("The operator does not allow the host of the upstream %q (--proxy-upstreams).", u.Name))
 	case u.Use == provider.Sealed && u.Key == "":
 		return nil, Refuse(http.StatusServiceUnavailable, "upstream_key_unusable",
-			fmt.Sprintf("The sealed key of the upstream %q cannot be opened: its secret must be set again.", u.Name))
+			fmt.Sprintf("The encrypted key of the upstream %q cannot be decrypted: set its secret again.", u.Name))
 	case named && u.AllowPrivate:
 		return c.named, nil
 	}
@@ -191,7 +191,7 @@ func keyPlace(p provider.Protocol) string {
 	return "Authorization: Bearer"
 }
 
-// unreached describes why a provider gave no answer. It leaves out the text of the error, which may contain the URL and
+// unreached describes why a provider did not answer. It leaves out the text of the error, which may contain the URL and
 // with it secrets.
 func unreached(ctx context.Context, err error) *Refusal {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -27,7 +27,7 @@ func Refuse(status int, code, message string) *Refusal {
 // Said returns a Refusal for what a provider answered instead of the next stream. It keeps the code or type of the
 // provider's error, if any.
 func Said(body []byte) *Refusal {
-	r := Refuse(http.StatusBadGateway, "upstream_error", "The provider answered no stream.")
+	r := Refuse(http.StatusBadGateway, "upstream_error", "The provider did not answer with a stream.")
 	var said struct {
 		Error struct {
 			Message, Type string

@@ -91,11 +91,11 @@ func (q *Query) check(page records.Page) error {
 	case !slices.Contains(sorts, q.Sort):
 		return fault.InvalidField("sort", "invalid_value", "must be one of %s", strings.Join(sorts, ", "))
 	case q.Sort == byRelevance && q.Text == "":
-		return fault.InvalidField("sort", "invalid_value", "must not be relevance where there is no q")
+		return fault.InvalidField("sort", "invalid_value", "must not be relevance without q")
 	case q.Kind != "" && q.Kind != session.KindChat && q.Kind != session.KindBackground:
 		return fault.InvalidField("kind", "invalid_value", "must be chat or background")
 	case len(q.Fields) > 0 && page.Limit > maxWithFields:
-		return fault.InvalidField("limit", "out_of_range", "must be at most %d where fields are asked for", maxWithFields)
+		return fault.InvalidField("limit", "out_of_range", "must be at most %d if fields are given", maxWithFields)
 	}
 	for _, field := range q.Fields {
 		if field != fieldPreview && field != fieldWindow {

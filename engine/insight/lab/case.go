@@ -25,7 +25,7 @@ type Case struct {
 func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name string, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, int, error) {
 	if given := req.beside(); given != "" {
-		return nil, 0, fault.InvalidField(given, "invalid_value", "must be left out where decision_id is given")
+		return nil, 0, fault.InvalidField(given, "invalid_value", "must be left out if decision_id is given")
 	}
 	if req.Project == "" {
 		return nil, 0, fault.InvalidField("project", "required", "must name the decision's project")
@@ -65,12 +65,12 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	}
 	asked.Budget = req.Budget.Over(asked.Budget)
 	out, err := svc.windows.Remake(ctx, c.Tenant, d,
-		&window.Variant{Request: asked, Ready: &ready, Candid: true, Outcomes: d.Steps[:at:at]})
+		&window.Variant{Request: asked, Ready: &ready, Unchecked: true, Outcomes: d.Steps[:at:at]})
 	return out, at, err
 }
 
-// beside returns the name of a field that the request sets although a run on a decision takes it from the decision; ""
-// if there is none.
+// beside returns the name of a field in the request that a run on a decision must not set, because the decision has it,
+// or "".
 func (r *RunRequest) beside() string {
 	for _, f := range []struct {
 		name  string

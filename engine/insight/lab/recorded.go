@@ -101,7 +101,7 @@ func (svc *Service) upTo(ctx context.Context, tenant string, d *decision.Decisio
 	pinned *policy.Ready, steps int) (*window.Draft, error) {
 	ready := *pinned
 	ready.Steps = pinned.Steps[:steps]
-	return svc.windows.Remake(ctx, tenant, d, &window.Variant{Request: asked, Ready: &ready, Candid: true,
+	return svc.windows.Remake(ctx, tenant, d, &window.Variant{Request: asked, Ready: &ready, Unchecked: true,
 		Outcomes: d.Steps[:steps:steps]})
 }
 

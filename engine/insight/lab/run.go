@@ -82,7 +82,7 @@ func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, versio
 func (svc *Service) runOnTranscript(ctx context.Context, tenant string, r *policy.Resolver, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, error) {
 	if req.Project != "" || req.Step != nil {
-		return nil, fault.InvalidField("decision_id", "required", "must be given where project or step is")
+		return nil, fault.InvalidField("decision_id", "required", "must be given with project or step")
 	}
 	ready, err := r.Make([]project.PipelineStep{entry})
 	if err != nil {

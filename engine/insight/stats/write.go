@@ -47,7 +47,7 @@ func (svc *Service) Run(ctx context.Context) {
 
 func (svc *Service) writeOrLog(ctx context.Context) {
 	if err := svc.Write(ctx); err != nil && ctx.Err() == nil {
-		svc.db.Log.Warn("counts of projects were not written; it is tried again", "error", err)
+		svc.db.Log.Warn("counts of projects could not be written and will be retried", "error", err)
 	}
 }
 

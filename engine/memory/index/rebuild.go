@@ -63,7 +63,7 @@ func (svc *Service) rebuild(ctx context.Context, tenant string, job store.Item) 
 }
 
 func (svc *Service) logBroken(tenant string, s Space) {
-	svc.db.Log.Error("a recall index is damaged or of an earlier build, and is built again", "tenant", tenant, "space", string(s.Kind))
+	svc.db.Log.Error("a recall index is damaged or from an earlier version, and is being rebuilt", "tenant", tenant, "space", string(s.Kind))
 }
 
 // moveJob writes a new value of a space's job, if it has not changed since it was read.

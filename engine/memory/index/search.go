@@ -104,7 +104,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	state := stateOf(s.job)
 	if s.damaged && state != dropped {
 		if err := records.LostRace(svc.rebuild(ctx, tenant, s.job)); err != nil {
-			svc.db.Log.Error("a damaged recall index cannot be built again yet", "tenant", tenant, "error", err)
+			svc.db.Log.Error("a damaged recall index cannot be rebuilt yet", "tenant", tenant, "error", err)
 		}
 	}
 	return hits, s.damaged || s.capped || state != ready, nil

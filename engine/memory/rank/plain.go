@@ -48,7 +48,7 @@ type lead struct {
 	upTo  float64   // the most that this word and those before it add to a score
 }
 
-// leads returns the lists of all words, those that add least first.
+// leads returns the postings lists of all words, sorted by how much they can add to a score, lowest first.
 func (r *Ranking) leads() []lead {
 	out := make([]lead, len(r.Words))
 	for i, w := range r.Words {

@@ -307,7 +307,7 @@ func (svc *Service) fails(tenantID string, w *walk, failed *ProviderError, texts
 		w.failures++
 		w.paused = svc.db.Now().Add(backoff(w.failures, failed.RetryAfter))
 	}
-	svc.db.Log.Error("no vectors were made; documents are found by their words alone", "tenant", tenantID, "error", failed)
+	svc.db.Log.Error("no vectors could be made; until then documents are found only by their words", "tenant", tenantID, "error", failed)
 }
 
 // commitVectors writes vectors with their cost, for the documents that have not changed since the provider was called.

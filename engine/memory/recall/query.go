@@ -122,7 +122,7 @@ func (q *Query) check() (*request, error) {
 	text := strings.TrimSpace(q.Query)
 	if r.words = text != "" && text != "*"; !r.words && text == "" && q.Since == "" && q.Until == "" {
 		return nil, fault.InvalidField("query", "query_needed",
-			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
+			`give words to search for, "*" for the most recent, or a time bound (since, until)`)
 	}
 	if !(q.MinScore >= 0) || !r.words && q.MinScore > 0 {
 		return nil, fault.InvalidField("min_score", "out_of_range",

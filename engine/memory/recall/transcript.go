@@ -179,7 +179,7 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
 	pinc, _, _ := records.UnindexedJob.Split(mark.Key)
 	if len(mark.Value) < 8 {
-		svc.db.Log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
+		svc.db.Log.Error("a mark of messages to be indexed is damaged; all sessions of its project will be checked",
 			"tenant", tenant)
 		b := newBacklog(pinc)
 		b.Delete = [][]byte{mark.Key}

@@ -36,7 +36,7 @@ type indexed struct {
 type projectStream struct{ pinc, sinc ident.Incarnation }
 
 // NewChecks returns the checks of one tenant, and gives those of the index what they need to know about transcripts.
-func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Room {
+func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Checker {
 	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
 		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]indexed{}, dead: map[projectStream]uint64{}}
 	index.OfMessage = c.ofMessage

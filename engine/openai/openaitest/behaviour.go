@@ -76,7 +76,7 @@ func Extract(limit int) Behaviour {
 	return func(x *Exchange) { Say(extract(x.Previous, x.Messages, limit))(x) }
 }
 
-// After waits before it runs then.
+// After returns a behaviour that waits and then runs another one.
 func After(d time.Duration, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		timer := time.NewTimer(d)

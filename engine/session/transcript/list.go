@@ -107,17 +107,17 @@ func (r *remainder) after(seq uint64) {
 	}
 }
 
-// stretch skips hidden messages. It returns the lowest and highest numbers of the next messages to list, at most so many
-// and with no hidden ones between them, or false if there are none.
-func (r *remainder) stretch(most uint64) (from, to uint64, ok bool) {
+// stretch skips hidden messages. It returns the lowest and highest numbers of at most n messages to list next, which have
+// no hidden ones between them. It returns false if there are none.
+func (r *remainder) stretch(n uint64) (from, to uint64, ok bool) {
 	if !r.descending {
 		var end uint64
 		r.first, end = r.hidden.Stretch(r.first)
-		return r.first, min(end, r.last, r.first+most-1), r.first <= r.last
+		return r.first, min(end, r.last, r.first+n-1), r.first <= r.last
 	}
 	r.last = r.hidden.LastMessage(r.last)
 	for begin := range r.hidden.Living(r.last) {
-		return max(begin, r.first, r.last-min(r.last, most)+1), r.last, r.first <= r.last
+		return max(begin, r.first, r.last-min(r.last, n)+1), r.last, r.first <= r.last
 	}
 	return 0, 0, false
 }

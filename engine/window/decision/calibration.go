@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Calibration is what a model's provider counted, held against what Mneme counted of the same prompts before they were
-// scaled. Longer prompts weigh more, because what is the same for every prompt matters less in them.
+// Calibration compares a provider's token counts of a model's prompts with Mneme's own, before scaling. Longer prompts
+// have more weight, because overhead that is the same for every prompt matters less in them.
 type Calibration struct {
 	Model   string  `json:"model"`
 	Calls   uint64  `json:"calls"`
@@ -25,13 +25,13 @@ type Calibration struct {
 	Sure    bool    `json:"sure"`           // token_scale can be set to the ratio
 }
 
-// A ratio is sure after enough calls, where it is the same for nearly all of them.
+// A ratio is sure after enough calls with nearly the same ratio.
 const (
 	sureCalls  = 20
 	sureSpread = 0.1 // of the ratio
 )
 
-// Add takes up a prompt that the provider counted.
+// Add adds the counts of one prompt.
 func (c *Calibration) Add(real, counted uint64) {
 	if real == 0 || counted == 0 {
 		return
@@ -39,7 +39,7 @@ func (c *Calibration) Add(real, counted uint64) {
 	c.merge(&Calibration{Calls: 1, Counted: counted, Ratio: float64(real) / float64(counted)})
 }
 
-// merge takes up what another day says: Chan, Golub and LeVeque, Updating Formulae, 1979.
+// merge adds the counts of another day: Chan, Golub and LeVeque, Updating Formulae, 1979.
 func (c *Calibration) merge(d *Calibration) {
 	w, v := float64(c.Counted), float64(d.Counted)
 	squares := c.Spread*c.Spread*w + d.Spread*d.Spread*v
@@ -50,7 +50,7 @@ func (c *Calibration) merge(d *Calibration) {
 	c.Sure = c.Calls >= sureCalls && c.Spread <= sureSpread*c.Ratio
 }
 
-// rounded is the calibration as it is shown: token_scale has three decimals.
+// rounded returns the calibration for display: token_scale has three decimals.
 func (c Calibration) rounded() Calibration {
 	c.Ratio, c.Spread = math.Round(c.Ratio*1000)/1000, math.Round(c.Spread*1000)/1000
 	return c
@@ -61,19 +61,18 @@ func calibrationKey(pinc ident.Incarnation, day uint16, model string) []byte {
 	return records.Calibration.Key(pinc, day, [16]byte(sum[:16]))
 }
 
-// Calibration is what is known of a model since the day began; of a model that nothing is known of, it has its name
-// alone.
+// Calibration returns a model's calibration of the given day. If there is none, only the model's name is set.
 func (svc *Service) Calibration(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16, model string,
 ) (Calibration, error) {
 	out := Calibration{Model: model}
 	it, err := svc.db.ReadItem(ctx, tenant, calibrationKey(pinc, day, model))
 	if err == nil && it.Value != nil && json.Unmarshal(it.Value, &out) != nil {
-		out = Calibration{Model: model} // It is damaged, and learned anew.
+		out = Calibration{Model: model} // It is damaged, so it starts again.
 	}
 	return out, err
 }
 
-// KeepCalibration stores what is known of a model since the day began.
+// KeepCalibration stores a model's calibration of the given day.
 func (svc *Service) KeepCalibration(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16,
 	c *Calibration) error {
 	b, err := json.Marshal(c)
@@ -83,10 +82,10 @@ func (svc *Service) KeepCalibration(ctx context.Context, tenant string, pinc ide
 	return svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: calibrationKey(pinc, day, c.Model), Value: b}}})
 }
 
-// maxCalibrations bounds the records that Calibrations reads.
+// maxCalibrations is the maximum number of records that Calibrations reads.
 const maxCalibrations = 1000
 
-// Calibrations are what is known of a project's models, over all days that decisions are kept for, by name.
+// Calibrations returns the calibrations of a project's models, sorted by name, over all days whose decisions are kept.
 func (svc *Service) Calibrations(ctx context.Context, tenant string, pinc ident.Incarnation) ([]Calibration, error) {
 	rng := records.Calibration.Under(pinc)
 	rng.Limit, rng.Reverse = maxCalibrations, true // the newest days first
@@ -98,7 +97,7 @@ func (svc *Service) Calibrations(ctx context.Context, tenant string, pinc ident.
 	for _, it := range r.Ranges[0] {
 		day := new(Calibration)
 		if it.Value == nil || json.Unmarshal(it.Value, day) != nil {
-			continue // verify names it
+			continue // verify reports it
 		}
 		at, found := slices.BinarySearchFunc(out, day.Model, func(c Calibration, model string) int {
 			return cmp.Compare(c.Model, model)
@@ -114,7 +113,7 @@ func (svc *Service) Calibrations(ctx context.Context, tenant string, pinc ident.
 	return out, nil
 }
 
-// calibration is checked alone: nothing misses one.
+// calibration checks one calibration record. No other record needs it.
 func (c *checks) calibration(s *verify.Space, it store.Item) {
 	pinc, _, _, ok := records.Calibration.Split(it.Key)
 	s.About(pinc, "")

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// OfCall is what is kept of a decision about a model call that came through the proxy. The zero OfCall is that of a
-// window that was asked for.
+// OfCall is the part of a decision that is about a proxied model call. It is zero for a window that was requested
+// directly.
 type OfCall struct {
 	Proxied bool   `json:"proxied,omitempty"`
 	Stored  *bool  `json:"stored,omitempty"` // whether the call became part of a turn; nil while it goes on
@@ -21,7 +21,7 @@ type OfCall struct {
 	Call    *Call  `json:"call,omitempty"`
 }
 
-// Call is a model call that came through the proxy.
+// Call is a proxied model call.
 type Call struct {
 	Mode     string `json:"mode"` // observe, recall, assemble, or bypass where no window could be made
 	Model    string `json:"model,omitempty"`
@@ -33,7 +33,7 @@ type Call struct {
 	Status   int          `json:"status,omitempty"`   // of the provider's answer
 	Retried  string       `json:"retried,omitempty"`  // why the provider was asked a second time
 	Bypassed string       `json:"bypassed,omitempty"` // why no window could be made
-	// DropsBlocks says that the provider was told to leave out thinking that is bound to another prompt.
+	// DropsBlocks means that the provider was told to drop thinking blocks that are bound to another prompt.
 	DropsBlocks bool   `json:"drops_blocks,omitempty"`
 	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
 	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
@@ -50,7 +50,7 @@ type Differences struct {
 	Older   int `json:"older"`   // were trimmed, and are put in front of the request again
 }
 
-// Spent is what a provider counted, in its own tokens. Input counts all of the prompt, with what was cached.
+// Spent has a provider's counts, in its own tokens. Input is the whole prompt, including cached tokens.
 type Spent struct {
 	Input   int64 `json:"input_tokens"`
 	Cached  int64 `json:"cached_tokens"`
@@ -58,8 +58,7 @@ type Spent struct {
 	Output  int64 `json:"output_tokens"`
 }
 
-// KeepPassed stores a decision about a call that was sent on without a window of Mneme's, or only its row if kept is
-// false.
+// KeepPassed stores a decision about a call that was forwarded unchanged, or only its row if kept is false.
 func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
 	kept bool) error {
 	r.Steps = []Step{}
@@ -83,10 +82,10 @@ func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.In
 		Put: []store.Pair{{Key: key, Value: b}, {Key: id.rowKey(pinc), Value: row}}})
 }
 
-// Passed tells whether the decision is about a call that was sent on without a window of Mneme's.
+// Passed reports whether the decision is about a call that was forwarded unchanged.
 func (r *Record) Passed() bool { return r.Window == "" }
 
-// Finish notes how the call of a decision ended. It does nothing where the decision is purged.
+// Finish records how the call of a decision ended. It does nothing if the decision has been purged.
 func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, end OfCall) error {
 	key := id.rowKey(pinc)
 	it, err := svc.db.ReadItem(ctx, tenant, key)
@@ -104,14 +103,14 @@ func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarn
 	}
 	err = svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key, Value: it.Value}},
 		Put: []store.Pair{{Key: key, Value: b}}})
-	if _, lost := errors.AsType[*store.ConflictError](err); lost { // it was purged meanwhile
+	if _, lost := errors.AsType[*store.ConflictError](err); lost { // it was purged in the meantime
 		return nil
 	}
 	return err
 }
 
-// Show finds a decision with what is kept of its call. It answers what Read answers; a decision about a call that was
-// sent on as it came has no Shared.
+// Show returns a decision and its call. It returns the errors of Read, except that a call that was forwarded unchanged
+// is no error; its decision has no Shared.
 func (svc *Service) Show(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, *OfCall, error) {
 	d, err := svc.find(ctx, c, projectID, name)
 	if err != nil {
@@ -131,7 +130,7 @@ func (svc *Service) Show(ctx context.Context, c ident.Caller, projectID, name st
 	return d, &row.OfCall, err
 }
 
-// errPassed says of a decision that it has no window.
+// errPassed returns no_window, for a decision about a call that was forwarded unchanged.
 func errPassed() error {
 	return fault.Errorf(fault.Gone, "no_window",
 		"the call was sent on as it came, so there is no window to make again")

@@ -1,9 +1,9 @@
-// Package decision keeps, for every window that was answered, what it was made of, so that the same window can be made
-// again: its inputs, how each step of its pipeline ended, and the hash of the result.
+// Package decision stores how each window was made, so that the same window can be made again: its inputs, the outcome
+// of each step of its pipeline, and the hash of the result.
 //
-// The hard idea is where decisions lie. Their keys begin with the project and the day, so that retention removes whole
-// ranges, and go on with the session's incarnation, so that all decisions of a deleted session are found with one range
-// a day. Decisions are loose records: a crash of the machine may lose the newest ones, and nothing misses them.
+// The keys of decisions begin with the project and the day, so that retention deletes whole ranges. The session's
+// incarnation comes next, so that all decisions of a deleted session are found with one range for each day. Decisions
+// are loose records: a crash of the machine may lose the newest ones, and no other record depends on them.
 package decision
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Service keeps the decisions behind windows.
+// Service stores and reads decisions.
 type Service struct {
 	db           *records.DB
 	projects     *project.Service
@@ -38,14 +38,13 @@ type Service struct {
 	effectives   records.Memo[policy.Effective]
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service) *Service {
 	return &Service{db: db, projects: projects}
 }
 
-// ID names a decision by where it lies: its day, its session's incarnation, and a number that no other decision has.
-// The number begins with the time in microseconds, so that decisions are written where the last ones were, and ends at
-// random.
+// ID identifies a decision by the parts of its key: its day, its session's incarnation, and a unique number. The number
+// begins with the time in microseconds, so that new decisions sort after older ones, and ends with random bytes.
 type ID struct {
 	day     uint16
 	session ident.Incarnation
@@ -54,14 +53,14 @@ type ID struct {
 
 const idPrefix = "dec_"
 
-// NewID names a decision about a session, made at a time in ms since 1970. A session without a turn has no incarnation
-// yet; its decisions lie under one that is made of its id.
+// NewID returns a new id for a decision about a session, made at a time in ms since 1970. A session without turns has
+// no incarnation yet; one derived from its id is used instead.
 func (svc *Service) NewID(at int64, sessionID string, sinc ident.Incarnation) ID {
 	id := ID{day: records.Day(records.TimeOf(at)), session: sinc}
 	if sinc == (ident.Incarnation{}) {
 		id.session = session.Unborn(sessionID)
 	}
-	micros := at*1000 + int64(svc.db.Clock().Nanosecond()/1000%1000) // so that decisions of a millisecond have an order
+	micros := at*1000 + int64(svc.db.Clock().Nanosecond()/1000%1000) // so that decisions of the same millisecond have an order
 	binary.BigEndian.PutUint64(id.unique[:8], uint64(micros))
 	svc.db.Random(id.unique[8:])
 	return id
@@ -73,7 +72,7 @@ func (id ID) String() string {
 	return idPrefix + ident.Alphabet.EncodeToString(b)
 }
 
-// parseID reads what String wrote, and nothing else that means the same.
+// parseID parses the result of String. It accepts no other spelling of the same id.
 func parseID(s string) (id ID, ok bool) {
 	rest, ok := strings.CutPrefix(s, idPrefix)
 	b, err := ident.Alphabet.DecodeString(rest)
@@ -87,17 +86,17 @@ func (id ID) key(pinc ident.Incarnation) []byte {
 	return records.Decision.Key(pinc, id.day, id.session, id.unique)
 }
 
-// splitKey reads a decision's key.
+// splitKey splits a decision's key.
 func splitKey(key []byte) (pinc ident.Incarnation, id ID) {
 	pinc, id.day, id.session, id.unique, _ = records.Decision.Split(key)
 	return pinc, id
 }
 
-// made is when the decision was made.
+// made returns the time of the decision.
 func (id ID) made() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uint64(id.unique[:8]))) }
 
-// Record is what is stored of one window: all inputs, how each step ended, and the hash of the result. The report
-// follows from these and is not kept.
+// Record is the stored form of a decision: all inputs of the window, the outcome of each step, and the hash of the
+// result. The report is not stored, because it can be recomputed.
 type Record struct {
 	Rules     int    `json:"rules"` // plan.Rules as the window was made; another version cannot make it again
 	At        int64  `json:"at"`    // ms since 1970
@@ -109,11 +108,12 @@ type Record struct {
 	Bare      bool   `json:"bare"`
 	Tight     bool   `json:"tight"`
 	Shortened bool   `json:"shortened,omitempty"`
-	// Names are the own names of tools that pending messages call by the names that windows show.
+	// Names maps tool names in pending messages, which windows changed, to the tools' own names.
 	Names    callid.Own        `json:"names,omitempty"`
 	Summary  uint32            `json:"summary,omitempty"` // the version that was there; 0: none
 	Memories []reminder.Memory `json:"memories,omitempty"`
-	// Reminder stands before the newest user message; nil: none, or one that is stored with it.
+	// Reminder is the reminder before the newest user message. It is nil if there is none, or if it is stored with the
+	// message.
 	Reminder  *reminder.Current `json:"reminder,omitempty"`
 	Forgotten []reminder.Memory `json:"forgotten,omitempty"` // of earlier reminders: they were not there any more
 	Revision  uint64            `json:"revision"`
@@ -123,11 +123,11 @@ type Record struct {
 	Prompt    Prompt            `json:"prompt"`
 	Effective string            `json:"effective"` // hash of the settings and the pinned pipeline, in hex
 	Steps     []Step            `json:"steps"`
-	// Request is the request as it was received. It comes last, and encode appends it as it is.
+	// Request is the request as received. It is the last field, and encode appends it unchanged.
 	Request json.RawMessage `json:"request,omitzero"`
 }
 
-// Extent is a transcript.Extent as decisions keep it.
+// Extent is the stored form of a transcript.Extent.
 type Extent struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Turns       uint32            `json:"turns"`
@@ -135,13 +135,13 @@ type Extent struct {
 	Superseded  transcript.Runs   `json:"superseded,omitempty"`
 }
 
-// Session says whether the session of a window exists; one that does not is an empty history. The default session
-// always exists.
+// Session says whether the session of a window exists. A session that does not exist has an empty history. The default
+// session always exists.
 type Session struct {
 	Exists bool `json:"exists"`
 }
 
-// Usage is what a window takes, and what it was chosen from, in messages and tokens.
+// Usage has the messages and tokens of a window, and of what it was selected from.
 type Usage struct {
 	Messages           uint64 `json:"messages"`
 	Tokens             uint64 `json:"tokens"`
@@ -152,27 +152,27 @@ type Usage struct {
 	ConsideredMessages uint64 `json:"considered_messages"`
 	ConsideredTokens   uint64 `json:"considered_tokens"`
 	Parts              Parts  `json:"parts"`
-	// Prefix is what the window shares with the one before it; nil: there is none.
+	// Prefix is nil if there is no previous window.
 	Prefix *Prefix `json:"prefix"`
 }
 
-// Prefix is what a window begins with that the one before it for the same session, viewer and format began with, too.
+// Prefix is the part of a window that the previous window of the same session, viewer and format began with, too.
 type Prefix struct {
 	Messages uint64  `json:"messages"`
 	Tokens   uint64  `json:"tokens"`
 	Share    float64 `json:"share"` // of the tokens of the window before
 }
 
-// Prompt is what a decision keeps of its window as a prompt.
+// Prompt is what a decision stores about its window as a prompt.
 type Prompt struct {
 	End prefix.Place `json:"end"` // behind the last message
-	// Made are where pending messages that think were made, by their index in the request.
+	// Made says which window each pending message with thinking answered, by the message's index in the request.
 	Made map[int]prefix.Place `json:"made,omitempty"`
-	// Breakpoints are the parts that Mneme gave breakpoints of a cache.
+	// Breakpoints are the parts after which Mneme put cache breakpoints.
 	Breakpoints []int `json:"breakpoints,omitempty"`
 }
 
-// Step is how one step of a pipeline ended, as answered and as kept.
+// Step is the outcome of one step of a pipeline, as stored and as shown in responses.
 type Step struct {
 	Policy   string      `json:"policy"`
 	Version  int         `json:"version"`
@@ -190,17 +190,16 @@ type LogLine struct {
 	Message string `json:"message"`
 }
 
-// wordsRoom is how many bytes of its steps' words a decision keeps, with lineWords for each line besides. Without it, a
-// pipeline of 16 steps that say 4 KiB each would make decisions of 64 KiB.
+// wordsRoom limits the details and logs of all steps in a decision, in bytes; each line counts lineWords more. Without
+// it, 16 steps with 4 KiB each would make decisions of 64 KiB.
 const (
 	wordsRoom = 8 << 10
 	lineWords = 16
-	// leastDetail is kept of each step's detail, because it says why the step failed.
+	// leastDetail bytes of each step's detail are always kept, because the detail says why the step failed.
 	leastDetail = 256
 )
 
-// Limit leaves out what a step says beyond the room for words that earlier steps have left: the end of its detail, and
-// the last lines of its log.
+// Limit shortens a step's detail and drops the last lines of its log to fit what earlier steps have left of wordsRoom.
 func (s *Step) Limit(earlier []Step) {
 	room := wordsRoom
 	for i := range earlier {
@@ -226,8 +225,8 @@ func (s *Step) words() int {
 	return n
 }
 
-// Keep stores a decision of a project with its row and its window's trace, and before it what it shares with others of
-// its day.
+// Keep stores a decision of a project, with its row and its window's trace. Before these it stores what the decision
+// shares with others of its day, unless that was done already.
 func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
 	ready *policy.Ready, traced Traced) error {
 	if err := svc.keepEffective(ctx, tenant, pinc, id.day, ready); err != nil {
@@ -296,19 +295,18 @@ type Decision struct {
 	ID      string
 	Project *project.Record
 	Record
-	Shared *policy.Effective // which others have, too
+	Shared *policy.Effective // stored once for all decisions that have the same
 }
 
-// purged is the value of a decision whose session was deleted. It says so until the decision's retention ends, and
-// nothing of the decision itself is left.
+// purged replaces the value of a decision whose session was deleted, until the decision's retention ends.
 const purged = "purged"
 
 // unkept is the value of a decision of which the project keeps only the row.
 const unkept = "unkept"
 
-// Read finds a decision of a project. It answers not_found where there is none, session_purged where its session is
-// deleted, pipeline_purged where its settings are no longer stored, no_window where it has none, and decision_not_kept
-// where the project keeps only its row.
+// Read returns a decision of a project. Errors are not_found, session_purged if its session was deleted,
+// pipeline_purged if its settings are no longer stored, no_window if it has no window, and decision_not_kept if the
+// project keeps only its row.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
 	d, err := svc.find(ctx, c, projectID, name)
 	if err != nil {
@@ -320,7 +318,7 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, name st
 	return d, svc.readEffective(ctx, c.Tenant, d)
 }
 
-// find is Read without what the decision shares with others.
+// find is Read without Shared.
 func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {

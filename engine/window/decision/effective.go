@@ -14,15 +14,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
-// one of the two writes, because they are not synced, but not both.
+// secondKeep is the delay after which shared records are written a second time. The writes are not synced, so a crash
+// of the database may lose one of them, but not both.
 const secondKeep = 10 * time.Second
 
-// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it
-// again. The zero value is ready.
+// writtenToday remembers which shared records this process has already written for the day. The zero value is ready to
+// use.
 type writtenToday struct {
 	mu   sync.Mutex
-	keys map[string]time.Time // when the key is to be written once more; zero: never
+	keys map[string]time.Time // when to write the key a second time; zero means never
 }
 
 func (w *writtenToday) has(key string, now time.Time) bool {
@@ -32,8 +32,8 @@ func (w *writtenToday) has(key string, now time.Time) bool {
 	return ok && (again.IsZero() || now.Before(again))
 }
 
-// add records that a key was written. After the first time has answers false again from the moment again on, so that
-// the key is written twice.
+// add records that a key was written. After the first call for a key, has returns false again from the given time on,
+// so that the key is written twice.
 func (w *writtenToday) add(key string, again time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,7 +46,7 @@ func (w *writtenToday) add(key string, again time.Time) {
 	w.keys[key] = again
 }
 
-// keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
+// keepEffective writes the settings and pinned pipeline that decisions of a day share. Over time it writes them twice.
 func (svc *Service) keepEffective(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16,
 	r *policy.Ready) error {
 	key := records.Effective.Key(pinc, day, r.Hash)
@@ -61,7 +61,8 @@ func (svc *Service) keepEffective(ctx context.Context, tenant string, pinc ident
 	return err
 }
 
-// effectiveKey is where the settings and the pipeline of a decision lie; ok is false where it names none.
+// effectiveKey returns the key of the settings and the pipeline of a decision. ok is false if the decision refers to
+// none.
 func (r *Record) effectiveKey(pinc ident.Incarnation) (key []byte, ok bool) {
 	hash, err := hex.DecodeString(r.Effective)
 	if err != nil || len(hash) != 16 {

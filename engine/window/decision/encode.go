@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// Every window writes a decision, its row, and much of both into its answer. The functions below write the JSON that
-// encoding/json writes of the same types, in a tenth of its time. What only few windows have is left to encoding/json.
+// Every window writes a decision, its row, and much of both into its response. The functions below write the same JSON
+// as encoding/json, in a tenth of the time. Rare fields are left to encoding/json.
 
 func appendNumber(dst []byte, name string, n uint64) []byte {
 	return strconv.AppendUint(rawjson.AppendName(dst, name), n, 10)
@@ -23,7 +23,7 @@ func appendBool(dst []byte, name string, b bool) []byte {
 	return strconv.AppendBool(rawjson.AppendName(dst, name), b)
 }
 
-// appendSome appends a list or a map that has something in it.
+// appendSome appends a list or a map of n elements, unless n is 0.
 func appendSome(dst []byte, name string, v any, n int) ([]byte, error) {
 	if n == 0 {
 		return dst, nil
@@ -31,7 +31,7 @@ func appendSome(dst []byte, name string, v any, n int) ([]byte, error) {
 	return rawjson.AppendJSON(rawjson.AppendName(dst, name), v)
 }
 
-// appendList appends a list; null where it is nil.
+// appendList appends a list, or null if it is nil.
 func appendList[T any](dst []byte, list []T, element func([]byte, *T) []byte) []byte {
 	if list == nil {
 		return append(dst, "null"...)
@@ -76,7 +76,7 @@ func (u *Usage) Append(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// AppendSteps appends how steps ended as JSON.
+// AppendSteps appends the outcomes of steps as JSON.
 func AppendSteps(dst []byte, steps []Step) []byte { return appendList(dst, steps, appendStep) }
 
 func appendStep(dst []byte, s *Step) []byte {
@@ -97,7 +97,7 @@ func appendStep(dst []byte, s *Step) []byte {
 	return append(dst, '}')
 }
 
-// encode gives the record's JSON. The request is appended as it was received.
+// encode returns the record's JSON. The request is appended as received.
 func (r *Record) encode() ([]byte, error) {
 	dst := make([]byte, 0, 1280+128*len(r.Steps)+len(r.Request))
 	dst = strconv.AppendInt(rawjson.AppendName(append(dst, '{'), "rules"), int64(r.Rules), 10)
@@ -171,7 +171,7 @@ func (p *Prompt) append(dst []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// encode gives the row's JSON.
+// encode returns the row's JSON.
 func (r *Row) encode() ([]byte, error) {
 	dst := append(make([]byte, 0, 1024), '{')
 	if r.ID != "" {

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Units are the background work on decisions.
+// Units returns the background work on decisions.
 func (svc *Service) Units() []jobs.Unit {
 	return []jobs.Unit{jobs.FirstJob(records.DecisionsJob.All(), svc.purgeAsked)}
 }
 
-// Dailies are the decisions that go by age.
+// Dailies returns the daily work: deleting decisions by age.
 func (svc *Service) Dailies() []jobs.Daily {
 	return []jobs.Daily{
 		{Name: "decisions", Piece: svc.projects.OfEach(svc.expire)},
@@ -25,7 +25,8 @@ func (svc *Service) Dailies() []jobs.Daily {
 	}
 }
 
-// expire removes a chunk of decisions that are past their project's retention, and then of what they share.
+// expire deletes some of the decisions that are past their project's retention, and then some of the records that they
+// share.
 func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record, s project.Settings, _ []byte) (int,
 	[]byte, error) {
 	oldest := records.Day(svc.db.Settled().AddDate(0, 0, -s.DecisionRetentionDays))
@@ -45,8 +46,8 @@ func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record
 	return 0, nil, nil
 }
 
-// expireOrphans removes a chunk of decisions of projects that are no more: a window may have been answered while its
-// project was being deleted.
+// expireOrphans deletes some of the decisions of deleted projects: a window may have been stored while its project was
+// being deleted.
 func (svc *Service) expireOrphans(ctx context.Context, tenant string, _ []byte) (int, []byte, error) {
 	living, err := svc.projects.Living(ctx, tenant)
 	if err != nil {
@@ -73,7 +74,8 @@ func (svc *Service) expireOrphans(ctx context.Context, tenant string, _ []byte) 
 	return 0, nil, nil
 }
 
-// Sweep removes a chunk of a deleted project's decisions and what they share, and tells whether there was any.
+// Sweep deletes some of a deleted project's decisions and of the records that they share. It reports whether there were
+// any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	for _, rng := range []store.Range{records.Decision.Under(pinc), records.DecisionRow.Under(pinc),
 		records.Effective.Under(pinc), records.Trace.Under(pinc), records.Calibration.Under(pinc)} {
@@ -84,7 +86,7 @@ func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarna
 	return false, nil
 }
 
-// purgeAsked does the job of emptying the decisions of a project that were made up to the moment that the job names.
+// purgeAsked carries out a job that purges a project's decisions up to a time.
 func (svc *Service) purgeAsked(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.DecisionsJob.Split(job.Key)
 	if !ok || job.Damaged || len(job.Value) != 8 {
@@ -97,8 +99,8 @@ func (svc *Service) purgeAsked(ctx context.Context, tenant string, job store.Ite
 	return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// Purge empties a project's decisions made up to a moment, so that they only say that they are purged. With the
-// incarnation of a session it empties those of the session alone. It looks at all days that any of them can lie in.
+// Purge deletes the contents of a project's decisions up to a time, and leaves marks that they were purged. With the
+// incarnation of a session it does so only for that session. It reads all days that can have such decisions.
 func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte,
 	until time.Time) error {
 	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
@@ -115,7 +117,7 @@ func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarna
 	return nil
 }
 
-// purgeRange empties the decisions of a range that were made up to a moment.
+// purgeRange purges the decisions of a range up to a time.
 func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Range, until time.Time) error {
 	var b store.Batch
 	commit := func() error {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// Row is what a list shows of a decision. It is kept beside the decision, under a key that goes by time, because a
-// decision may be long and those of a day lie by session.
+// Row has the fields of a decision that lists show. It is a record of its own with a key by time, because decisions may
+// be long, and those of a day are sorted by session.
 type Row struct {
 	ID      string    `json:"id,omitzero"` // its key says it
 	Session string    `json:"session"`
@@ -30,7 +30,7 @@ type Row struct {
 	Outcomes []Outcome `json:"outcomes"` // by step
 }
 
-// Seen is what a row says of a window that its record does not say in so few words.
+// Seen has facts about a window that are computed for its row, and are not in its record.
 type Seen struct {
 	Viewer  ident.Viewer `json:"viewer"`
 	Format  string       `json:"format"`
@@ -38,21 +38,21 @@ type Seen struct {
 	OfCall
 }
 
-// LeftOut is what a window leaves out: messages that were dropped, and those older than it considers. What a summary
-// or an earlier question stands for is not left out.
+// LeftOut counts the messages that a window leaves out: dropped ones, and those too old to be considered. Messages that
+// a summary or an earlier question replaces do not count.
 type LeftOut struct {
 	Count  uint64 `json:"count"`
 	Tokens uint64 `json:"tokens"` // of the dropped ones
 }
 
-// Outcome is how one step ended.
+// Outcome is the outcome of one step.
 type Outcome struct {
 	Policy  string      `json:"policy"`
 	Version int         `json:"version"`
 	Outcome plan.Status `json:"outcome"`
 }
 
-// row is what lists show of a record.
+// row returns the row of a record.
 func (r *Record) row(seen Seen) *Row {
 	row := &Row{ForkOf: r.ForkOf, Session: r.Session, Turn: r.Extent.Turns, At: records.TimeOf(r.At), Seen: seen, Usage: r.Usage, Cut: r.Cut,
 		Outcomes: make([]Outcome, len(r.Steps))}
@@ -63,19 +63,19 @@ func (r *Record) row(seen Seen) *Row {
 	return row
 }
 
-// Filter says which decisions a list shows. What is empty or nil asks for nothing.
+// Filter selects the decisions of a list. Empty and nil fields select all.
 type Filter struct {
 	Session      string
-	Since, Until *time.Time  // Since is the first moment, Until the first that is too late
-	Outcome      plan.Status // of a step; ok and Failed speak of all steps
-	Policy       string      // a step's, as name or name@version; Outcome is then of its steps alone
+	Since, Until *time.Time  // Since is inclusive, Until exclusive
+	Outcome      plan.Status // of any step; StatusOK means of all steps
+	Policy       string      // of a step, as name or name@version; Outcome then applies only to its steps
 	Cut          *bool
 }
 
-// Failed is a Filter's Outcome of decisions that some step ended otherwise than well.
+// Failed is a Filter's Outcome that selects decisions with a step that is not StatusOK.
 const Failed plan.Status = "failed"
 
-// check answers invalid_value where the outcome is none.
+// check returns invalid_value for an unknown outcome.
 func (f *Filter) check() error {
 	if f.Outcome == "" || f.Outcome == Failed || slices.Contains(plan.Statuses, f.Outcome) {
 		return nil
@@ -83,7 +83,7 @@ func (f *Filter) check() error {
 	return fault.InvalidField("outcome", "invalid_value", "must be %s or how a step may end", Failed)
 }
 
-// takes tells whether a row passes the filter, but for its session.
+// takes reports whether a row passes the filter, apart from its session.
 func (f *Filter) takes(r *Row) bool {
 	if f.Since != nil && r.At.Before(*f.Since) || f.Until != nil && !r.At.Before(*f.Until) ||
 		f.Cut != nil && r.Cut != *f.Cut {
@@ -108,17 +108,17 @@ func (f *Filter) takes(r *Row) bool {
 	return some && as
 }
 
-// maxLooked bounds the rows that one page looks at, and maxDays the days of one session, so that a filter that nothing
-// passes ends the page and not the server's patience. Such a page has few rows or none, and a cursor.
+// maxLooked limits the rows that are read for one page, and maxDays the days that are read for one session, so that a
+// filter that nothing passes cannot make a request slow. The page then has few rows or none, and a cursor.
 const (
 	maxLooked = 2000
 	maxDays   = 400
-	// fewLooked is how many rows one round trip takes, at least, where a filter may pass few of them.
+	// fewLooked is the minimum number of rows per round trip if only few may pass the filter.
 	fewLooked = 250
 )
 
-// List lists a project's decisions, newest first. Those of one session are found without looking at others. It answers
-// not_found, out_of_range, invalid_cursor, and invalid_value where the outcome is none.
+// List returns a project's decisions, newest first. For a list of one session, no other decisions are read. Errors are
+// not_found, out_of_range, invalid_cursor, and invalid_value for an unknown outcome.
 func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, page records.Page,
 ) (records.List[Row], error) {
 	out := records.List[Row]{Data: []Row{}}
@@ -158,8 +158,8 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	return out, err
 }
 
-// page returns the next rows that pass the filter, and the key after which the next page begins, which is nil on the last
-// page. Damaged rows are left out: verify reports them.
+// page returns the next rows that pass the filter, and the key after which the next page begins, which is nil on the
+// last page. Damaged rows are left out: verify reports them.
 func (l *lister) page(f *Filter, limit int) (rows []Row, last []byte, err error) {
 	n := limit + 1
 	if f.Outcome != "" || f.Policy != "" || f.Cut != nil { // few rows may pass
@@ -192,18 +192,18 @@ func (l *lister) page(f *Filter, limit int) (rows []Row, last []byte, err error)
 	}
 }
 
-// lister walks over the rows of a project from the newest to the oldest. What lies before rng.To is still to come.
+// lister reads the rows of a project from the newest to the oldest. The rows before rng.To are still to be read.
 type lister struct {
 	svc      *Service
 	ctx      context.Context
 	tenant   string
 	pinc     ident.Incarnation
 	rng      store.Range
-	sessions []ident.Incarnation // nil: all
-	days     int                 // that were looked at, of a session
+	sessions []ident.Incarnation // nil means all
+	days     int                 // number of days that were read, for a list of one session
 }
 
-// bound sets where the walk begins and ends.
+// bound sets the range to read.
 func (l *lister) bound(f *Filter, cursor []byte) {
 	all := records.DecisionRow.Under(l.pinc)
 	l.rng = store.Range{From: all.From, To: all.To, Reverse: true}
@@ -220,8 +220,8 @@ func (l *lister) bound(f *Filter, cursor []byte) {
 	}
 }
 
-// next gives up to n rows, or those of some days of a session, which may be none, and moves rng.To. It tells whether
-// the walk is at its end.
+// next returns up to n rows, and moves rng.To. For a list of one session it returns the rows of some days, which may be
+// none. It reports whether all rows have been read.
 func (l *lister) next(n int) (items []store.Item, end bool, err error) {
 	if bytes.Compare(l.rng.From, l.rng.To) >= 0 {
 		return nil, true, nil
@@ -240,20 +240,20 @@ func (l *lister) next(n int) (items []store.Item, end bool, err error) {
 	return items, len(items) < n, nil
 }
 
-// daysAtOnce is how many days of a session one round trip looks at. A project keeps decisions for 7, unless it says
-// otherwise.
+// daysAtOnce is the number of days that one round trip reads, for a list of one session. By default, projects keep
+// decisions for 7 days.
 const daysAtOnce = 8
 
-// ofSession finds the rows of the next days of a session by the keys of its decisions.
+// ofSession reads the rows of the next days of a session. It finds them by the keys of the session's decisions.
 func (l *lister) ofSession(n int) ([]store.Item, bool, error) {
 	first := l.rng
-	first.Limit, first.KeysOnly = 1, true // days on which the project has no decision are passed over
+	first.Limit, first.KeysOnly = 1, true // skips days without decisions of the project
 	r, err := l.svc.db.Store.Read(l.ctx, l.tenant, store.Query{Ranges: []store.Range{first}})
 	if err != nil || len(r.Ranges[0]) == 0 {
 		return nil, true, err
 	}
 	_, newest := splitRowKey(r.Ranges[0][0].Key)
-	_, to := splitRowKey(l.rng.To) // the zero ID where To is no row's key
+	_, to := splitRowKey(l.rng.To) // the zero ID if To is not the key of a row
 	var q store.Query
 	day := int(newest.day)
 	for ; day >= 0 && len(q.Ranges) < daysAtOnce*len(l.sessions); day-- {
@@ -277,7 +277,7 @@ func (l *lister) ofSession(n int) ([]store.Item, bool, error) {
 				keys = append(keys, key)
 			}
 		}
-		if len(keys) >= n && (i+1)%len(l.sessions) == 0 { // the whole day is there
+		if len(keys) >= n && (i+1)%len(l.sessions) == 0 { // the day is complete
 			day = int(newest.day) - i/len(l.sessions) - 1
 			break
 		}
@@ -285,7 +285,7 @@ func (l *lister) ofSession(n int) ([]store.Item, bool, error) {
 	return l.rows(keys, n, day)
 }
 
-// rows reads the rows of a session's keys, at most n of them, where all decisions after a day were looked at.
+// rows reads the rows of decisions by their keys, at most n. All decisions of later days have been read before.
 func (l *lister) rows(keys [][]byte, n, day int) ([]store.Item, bool, error) {
 	slices.SortFunc(keys, func(x, y []byte) int { return bytes.Compare(y, x) })
 	l.days += daysAtOnce
@@ -306,12 +306,12 @@ func (l *lister) rows(keys [][]byte, n, day int) ([]store.Item, bool, error) {
 	return items, false, nil
 }
 
-// rowKey is where the decision's row lies.
+// rowKey returns the key of the decision's row.
 func (id ID) rowKey(pinc ident.Incarnation) []byte {
 	return records.DecisionRow.Key(pinc, id.day, id.unique, id.session)
 }
 
-// splitRowKey reads a row's key.
+// splitRowKey splits a row's key.
 func splitRowKey(key []byte) (pinc ident.Incarnation, id ID) {
 	pinc, id.day, id.unique, id.session, _ = records.DecisionRow.Split(key)
 	return pinc, id

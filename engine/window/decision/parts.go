@@ -2,8 +2,8 @@ package decision
 
 import "github.com/seed-0906e6bc/mneme/engine/plan"
 
-// Parts is what each part of a prompt takes, in tokens. They add up to the context window where the request names one,
-// else to the budget with the system prompt and the tools beside it.
+// Parts are the tokens of each part of a prompt. Their sum is the context window if the request has one, and otherwise
+// the budget plus the system prompt and the tools.
 type Parts struct {
 	System   uint64 `json:"system"`   // the request's own system prompt
 	Tools    uint64 `json:"tools"`    // the list that the request names
@@ -16,14 +16,14 @@ type Parts struct {
 	Free     uint64 `json:"free"`     // what the window could still take; 0 where nothing bounds it
 }
 
-// Bounds are what a request says of its prompt, in tokens.
+// Bounds are the limits of a prompt in its request, in tokens.
 type Bounds struct {
 	System, Tools   uint64
-	Window, Reserve uint64 // context_window and reserve_tokens; Window is 0 where there is none
-	Budget          uint64 // for all but system prompt and tools; 0: no bound
+	Window, Reserve uint64 // context_window, or 0 if there is none, and reserve_tokens
+	Budget          uint64 // for everything except system prompt and tools; 0 means no limit
 }
 
-// PartsOf says what each part takes of a prompt whose window has so many tokens with its system prompt.
+// PartsOf returns the parts of a prompt. tokens are those of the window with its system prompt.
 func PartsOf(items []plan.Item, tokens uint64, b Bounds) Parts {
 	p := Parts{System: b.System, Tools: b.Tools}
 	for i := range items {
@@ -54,7 +54,7 @@ func PartsOf(items []plan.Item, tokens uint64, b Bounds) Parts {
 	return p
 }
 
-// Count counts what a window's items are beside what they add up to.
+// Count counts the kinds of items in a window.
 func (u *Usage) Count(items []plan.Item) {
 	for i := range items {
 		if it := &items[i]; it.Role != plan.RoleSystem {

@@ -1,8 +1,7 @@
 package decision
 
-// This part of the package says what became of each message that a window considered, and why, in the words and the JSON of the
-// API. A report may have thousands of rows, and most of the time that it takes to read a decision would go into encoding
-// them, so rows write themselves.
+// This part of the package reports what happened to each considered message, and why, as JSON of the API. Reports may
+// have thousands of rows. encoding/json would take most of the time of reading a decision, so rows are encoded by hand.
 
 import (
 	"slices"
@@ -13,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Row tells what became of a message, and why. The row of what is older than the window considers speaks of no single
-// message: it has Count and Turns instead.
+// ReportRow says what happened to a message, and why. One row stands for all messages that are too old to be
+// considered; it has Count and Turns.
 type ReportRow struct {
 	MessageID    *string     `json:"message_id"`   // null in the row of older messages
 	Turn         *uint32     `json:"turn"`         // null where the message belongs to none
@@ -27,18 +26,18 @@ type ReportRow struct {
 	Reason       string      `json:"reason"`
 	TokensBefore uint32      `json:"tokens_before"`
 	TokensAfter  uint32      `json:"tokens_after"`
-	// TokensToKeep is how many more tokens the window would take with the message's whole atom unchanged, or fewer if it is
-	// negative; nil if the message is not a stored or pending one, cannot be shown, or is one of many in a row.
+	// TokensToKeep is how many more tokens the window would take with the message's whole atom unchanged, or fewer if
+	// it is negative; nil if the message is not a stored or pending one, cannot be shown, or is one of many in a row.
 	TokensToKeep *int32    `json:"tokens_to_keep"`
 	Count        uint64    `json:"count,omitempty"`
 	Turns        [2]uint32 `json:"turns,omitzero"`
 }
 
-// host stands in rows where no policy but Mneme itself decided.
+// host is the name in rows that Mneme itself decided, and no policy.
 const host = "mneme"
 
-// Decided fills in who decided what of the message, and why. policy names the step's where a step decided. must says
-// that the message had to stay.
+// Decided fills in what was decided about the message, by whom and why. policy is the policy of the step that decided,
+// if any. must means that the message is mandatory.
 func (r *ReportRow) Decided(f *plan.Fate, must bool, policy string) {
 	r.Action, r.Policy = f.Action, host
 	if f.Action == "" {
@@ -61,10 +60,10 @@ func (r *ReportRow) Decided(f *plan.Fate, must bool, policy string) {
 	}
 }
 
-// rowSize is about what the JSON of a row takes, in bytes.
+// rowSize is the approximate size of a row as JSON, in bytes.
 const rowSize = 320
 
-// Append appends the rows' JSON, an array, to dst. It is what encoding/json says of them.
+// AppendReport appends the rows as a JSON array to dst. The result equals that of encoding/json.
 func AppendReport(dst []byte, rows []ReportRow) []byte {
 	dst = append(slices.Grow(dst, rowSize*len(rows)), '[')
 	for i := range rows {

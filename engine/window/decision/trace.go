@@ -22,10 +22,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Series names the windows that are compared with one another: those of a session, for one viewer, in one format.
+// Series identifies a sequence of windows that are compared with each other: those of a session, viewer and format.
 type Series [16]byte
 
-// NewSeries names a series.
+// NewSeries returns the identifier of a series.
 func NewSeries(session string, viewer ident.Viewer, format string) Series {
 	delegation := ""
 	if viewer.DelegationID != nil {
@@ -35,22 +35,22 @@ func NewSeries(session string, viewer ident.Viewer, format string) Series {
 	return Series(sum[:16])
 }
 
-// TraceKeys are where the trace of the newest window of the series may lie, the newest first. Traces lie at the day of
-// their decision and go with it. One of the day before yesterday is not looked for, because by then no provider remembers
-// the prompt.
+// TraceKeys returns the possible keys of the trace of the newest window of the series: those of today and yesterday.
+// Traces are stored and deleted with the decisions of their day. Older traces are useless, because no provider caches a
+// prompt for so long.
 func (s Series) TraceKeys(pinc ident.Incarnation, now time.Time) [][]byte {
 	day := records.Day(now)
 	return [][]byte{records.Trace.Key(pinc, day, s), records.Trace.Key(pinc, day-1, s)}
 }
 
-// ParseTrace finds the trace of the newest window of a session among what lies at TraceKeys. Its Trace is nil where there
-// is none, or where it is of a session of the same name that is gone.
+// ParseTrace returns the trace of the newest window of a session from the records of TraceKeys. Its Trace is nil if
+// there is none, or if it is of a deleted session with the same name.
 func ParseTrace(items []store.Item, sinc ident.Incarnation) *Traced {
 	for _, it := range items {
 		if it.Damaged {
 			continue
 		}
-		// Windows that were made before the session was have no incarnation.
+		// Windows that were made before the session existed have no incarnation.
 		t, err := parseTraced(it.Value)
 		if err == nil && (t.Session == sinc || t.Session == ident.Incarnation{}) {
 			return t
@@ -75,7 +75,7 @@ func parseTraced(b []byte) (t *Traced, err error) {
 	return t, err
 }
 
-// Decided is what a decision of a project says to turns that name it; nil where there is none, or none any more.
+// Decided returns what turns that name a decision take from it, or nil if there is no such decision.
 func (svc *Service) Decided(ctx context.Context, c ident.Caller, projectID, name string) (*transcript.Kept, error) {
 	d, err := svc.find(ctx, c, projectID, name)
 	if known, ok := errors.AsType[*fault.Error](err); ok && (known.Code == "not_found" || known.Kind == fault.Gone) {
@@ -100,12 +100,13 @@ func (svc *Service) Decided(ctx context.Context, c ident.Caller, projectID, name
 	return kept, nil
 }
 
-// Traced is the trace of a window, to be kept with its decision. It is zero for a window that is never the one before.
+// Traced is the trace of a window, which is stored with its decision. It is zero for windows that later windows are not
+// compared with.
 type Traced struct {
 	Series
 	Session ident.Incarnation
 	*prefix.Trace
-	Reminder *reminder.Bound // what it showed before the newest user message; nil: nothing
+	Reminder *reminder.Bound // the reminder before the newest user message, or nil
 }
 
 func (t *Traced) pair(pinc ident.Incarnation, day uint16) store.Pair {
@@ -117,7 +118,7 @@ func (t *Traced) pair(pinc ident.Incarnation, day uint16) store.Pair {
 	return store.Pair{Key: records.Trace.Key(pinc, day, t.Series), Value: t.Append(value)}
 }
 
-// trace is checked as bytes: traces are loose, and nothing misses one.
+// trace checks only the encoding, because traces are loose records and no other record needs them.
 func (c *checks) trace(s *verify.Space, it store.Item) {
 	pinc, _, _, ok := records.Trace.Split(it.Key)
 	s.About(pinc, "")
@@ -132,7 +133,7 @@ func (c *checks) trace(s *verify.Space, it store.Item) {
 	}
 }
 
-// Forget puts null in place of a response's decision id.
+// Forget replaces a response's decision id by null.
 func Forget(response []byte) {
 	at := len(`{"decision_id":`)
 	n := copy(response[at:], "null")

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
-// checks are of a tenant's decisions. They are loose, so nothing misses one that is lost. Decisions come before what
-// they share.
+// checks checks a tenant's decisions. They are loose records, so a lost one is no error. Decisions are checked before
+// the records that they share.
 type checks struct {
 	sessions *session.Checks
-	purged   map[string]bool // the keys of rows that purged decisions must not have
+	purged   map[string]bool // keys of the rows of purged decisions, which must not exist
 }
 
-// NewChecks makes the checks of a tenant's decisions, which look into those of its sessions.
+// NewChecks returns the checks of a tenant's decisions, which use the results of those of its sessions.
 func NewChecks(sessions *session.Checks) *checks { return &checks{sessions, map[string]bool{}} }
 
 func (c *checks) Checks() []verify.Check {
@@ -29,12 +29,12 @@ func (c *checks) Checks() []verify.Check {
 	}
 }
 
-// decision holds a decision against its key and its session, and notes what it names.
+// decision checks a decision against its key and its session, and records what it refers to.
 func (c *checks) decision(s *verify.Space, it store.Item) {
 	pinc, id := splitKey(it.Key)
 	s.About(pinc, "")
 	switch {
-	case !s.Belongs(pinc): // a window may be answered while its project is being deleted
+	case !s.Belongs(pinc): // a window may be stored while its project is being deleted
 		s.Orphan("the decision's project does not exist").Harmless = true
 		return
 	case string(it.Value) == purged:
@@ -58,7 +58,7 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 		wrong.Malformed("the decision is of %s, names %q and lies at day %d", made, d.Effective, id.day)
 		return
 	}
-	// A window may be answered while its project is being swept, so this counts for nothing there.
+	// This is no error if the project was being deleted when the window was stored.
 	if !d.Passed() {
 		s.Expect(key, s.At(records.Effective, key).InProject(pinc), "decisions of day %d name settings that are not there",
 			id.day)
@@ -77,7 +77,7 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 	}
 }
 
-// row is what lists show of a decision. Like the decision it is loose.
+// row checks the row of a decision, which is a loose record, too.
 func (c *checks) row(s *verify.Space, it store.Item) {
 	pinc, id := splitRowKey(it.Key)
 	s.Came(it.Key)
@@ -94,7 +94,7 @@ func (c *checks) row(s *verify.Space, it store.Item) {
 	}
 }
 
-// effective is what many decisions share.
+// effective checks a record that decisions share.
 func (c *checks) effective(s *verify.Space, it store.Item) {
 	s.Decode(it, new(policy.Effective))
 	s.Came(it.Key)

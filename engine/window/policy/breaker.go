@@ -10,26 +10,27 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// breakAfter is how many failures in a row set a live version back. Each further breakAfter try again.
+// breakAfter is the number of failures in a row after which a live version is rolled back. If that is impossible, it is
+// tried again after as many further failures.
 const breakAfter = 5
 
-// maxStreaks bounds what is remembered of failing versions.
+// maxStreaks is the maximum number of failing versions to remember.
 const maxStreaks = 10_000
 
-// versionID names a version of a tenant's policy for good. A number would not: numbers begin again where a policy was
-// deleted.
+// versionID identifies a version of a tenant's policy. A number would not do, because numbers begin again after a
+// policy was deleted.
 type versionID struct {
 	tenant, name string
 	digest       plan.Digest
 }
 
-// breaker counts failures in a row, in this process alone. The zero value is ready.
+// breaker counts failures in a row, in this process only. The zero value is ready to use.
 type breaker struct {
 	mu      sync.Mutex
 	streaks map[versionID]int
 }
 
-// note counts a call that ended and tells how many have failed in a row.
+// note counts the result of a call, and returns the number of failures in a row.
 func (b *breaker) note(v versionID, failed bool) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,19 +53,19 @@ func (b *breaker) failures(v versionID) int {
 	return b.streaks[v]
 }
 
-// Verdict is how a step of a pipeline ended.
+// Verdict is the outcome of a step of a pipeline.
 type Verdict struct {
 	Status plan.Status
 	Detail string
 }
 
-// telling says whether the end says anything of the policy. A step that never ran says nothing. A timeout is a failure
-// like any other: a call that waits for its turn is not timed, and one that computes too long although it has fuel left
-// takes the time of others.
+// telling reports whether the verdict counts for the circuit breaker. A step that never ran does not. A timeout counts
+// as a failure: the time spent waiting for a processor is not measured, and a call that takes too long although it has
+// fuel left delays others.
 func (v Verdict) telling() bool { return v.Status != "" && v.Status != plan.StatusUnavailable }
 
-// Judge tells the breaker how the steps of a pipeline ended, and sets back live versions of the tenant's own policies
-// that failed too often. Verdicts are those of the steps, in order.
+// Judge counts the outcomes of a pipeline's steps, and rolls back live versions of the tenant's own policies that
+// failed too often. verdicts are in the order of the steps.
 func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verdicts []Verdict) {
 	for i, v := range verdicts {
 		s := &steps[i]
@@ -78,8 +79,8 @@ func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verd
 	}
 }
 
-// setBack lets the newest of the versions that were live before, and that takes what the projects' pipelines give it,
-// take a failing version's place, unless the failing one is not live any more.
+// setBack replaces a failing live version by the newest earlier live version that accepts the configs in the projects'
+// pipelines. It does nothing if the failing version is no longer live.
 func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Verdict, failures int) {
 	nobody := ident.Caller{Tenant: tenantID}
 	to, err := records.Update(ctx, svc.db, nobody, ident.Once{}, func(t *records.Tx) (int, error) {

@@ -13,34 +13,35 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// BuiltIn is a policy that comes with Mneme, as bytes like any other.
+// BuiltIn is the module of a policy that comes with Mneme.
 type BuiltIn struct {
 	Name string
 	Wasm []byte
-	// Late says that releases were out before it. A tenant may have a policy of its own that it called so, and keeps it.
+	// Late means that earlier releases did not have it. A tenant may have its own policy of that name, and keeps it.
 	Late bool
 }
 
-// registry knows the built-in policies by name, and of every policy what was learned when its module was loaded.
+// registry holds the built-in policies by name, and facts about modules that were loaded.
 type registry struct {
-	shipped map[string]int // the version of each built-in that this program comes with, which its bare name means here
+	shipped map[string]int // the version of each built-in that this program ships, which its bare name means
 	late    map[string]bool
 
 	mu sync.RWMutex
-	// versions are those of built-ins, also the ones that other programs over the store brought; version n is at n-1.
+	// versions are those of built-ins, including versions that other programs with the same store have added; version n
+	// is at index n-1.
 	versions map[string][]plan.Digest
 	known    map[knownModule]plan.Policy
-	weight   int // bytes of memory that known takes
+	weight   int // size of known in bytes
 }
 
-// knownModule names what was learned of a module for a tenant, "" for all. Tenants do not share it, because a quicker
-// answer would tell one what another has.
+// knownModule is the key for facts about a module of a tenant, or of all if tenant is "". Tenants do not share them,
+// because a faster response would reveal that another tenant has the same module.
 type knownModule struct {
 	tenant string
 	digest plan.Digest
 }
 
-// maxKnown bounds what is remembered of loaded modules, in bytes of memory.
+// maxKnown limits the remembered facts about modules, in bytes.
 const maxKnown = 16 << 20
 
 func (r *registry) lookUp(tenant string, d plan.Digest) (plan.Policy, bool) {
@@ -68,7 +69,7 @@ func (r *registry) learn(tenant string, p plan.Policy) {
 	r.known[key] = p
 }
 
-// isBuiltIn tells whether a module is that of a version of a built-in that is known of.
+// isBuiltIn reports whether a module is a known version of a built-in.
 func (r *registry) isBuiltIn(d plan.Digest) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -80,14 +81,14 @@ func (r *registry) isBuiltIn(d plan.Digest) bool {
 	return false
 }
 
-// list gives the versions of a built-in that are known of; version n is at n-1.
+// list returns the known versions of a built-in; version n is at index n-1.
 func (r *registry) list(name string) []plan.Digest {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.versions[name]
 }
 
-// learnVersions takes in what the store says of a built-in. Versions are only ever added to it.
+// learnVersions adds the versions of a built-in that the store lists. Versions are never removed.
 func (r *registry) learnVersions(name string, rec builtInRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,27 +102,28 @@ func (r *registry) learnVersions(name string, rec builtInRecord) {
 	r.versions[name] = all
 }
 
-// builtInRecord lists a built-in's versions, in the order in which they came. Modules stay in the store for replays.
+// builtInRecord lists a built-in's versions in the order in which they were added. Their modules stay in the store for
+// replays.
 type builtInRecord struct {
 	Digests [][]byte `json:"digests"`
 }
 
-// version is the number that a digest has; 0: none.
+// version returns the number of the version with a digest, or 0.
 func (b builtInRecord) version(d plan.Digest) int {
 	return 1 + slices.IndexFunc(b.Digests, func(known []byte) bool { return bytes.Equal(known, d[:]) })
 }
 
-// IsBuiltIn tells whether a name is that of a policy that this program comes with.
+// IsBuiltIn reports whether this program ships a policy with that name.
 func (svc *Service) IsBuiltIn(name string) bool { return svc.registry.shipped[name] > 0 }
 
-// Reserved tells whether a name is that of a built-in policy in every tenant. A built-in that came late gives way to a
-// policy that a tenant has called so.
+// Reserved reports whether a name always means a built-in policy. The name of a late built-in means a tenant's own
+// policy if there is one.
 func (svc *Service) Reserved(name string) bool {
 	return svc.IsBuiltIn(name) && !svc.registry.late[name]
 }
 
-// installBuiltIns loads the built-in modules and keeps their bytes in the store, each digest that was never there as a
-// new version. An older program that starts again finds its own, however many came after it.
+// installBuiltIns loads the built-in modules and stores each new digest as a new version. An older program that starts
+// again finds its own versions, even if newer ones were added.
 func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error {
 	svc.registry = &registry{shipped: map[string]int{}, late: map[string]bool{}, versions: map[string][]plan.Digest{},
 		known: map[knownModule]plan.Policy{}}
@@ -156,7 +158,7 @@ func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) err
 	return nil
 }
 
-// learnBuiltIns looks for versions that other programs over the store have brought since.
+// learnBuiltIns reads the versions that other programs with the same store have added since.
 func (svc *Service) learnBuiltIns(ctx context.Context) error {
 	for it, err := range svc.db.Scan(ctx, records.SystemTenant, records.BuiltIn.All()) {
 		if err != nil {
@@ -172,7 +174,7 @@ func (svc *Service) learnBuiltIns(ctx context.Context) error {
 	return nil
 }
 
-// builtIn gives the module of a version of a built-in; the zero digest where there is no such version.
+// builtIn returns the digest of a version of a built-in, or the zero digest if there is no such version.
 func (svc *Service) builtIn(ctx context.Context, name string, version int) (plan.Digest, error) {
 	if version > len(svc.registry.list(name)) {
 		if err := svc.learnBuiltIns(ctx); err != nil {
@@ -185,7 +187,8 @@ func (svc *Service) builtIn(ctx context.Context, name string, version int) (plan
 	return plan.Digest{}, nil
 }
 
-// shownBuiltIn is a built-in policy as clients see it, with the versions that all programs over the store brought.
+// shownBuiltIn returns a built-in policy for clients, with the versions that all programs with the same store have
+// added.
 func (svc *Service) shownBuiltIn(ctx context.Context, name string) (Policy, error) {
 	if err := svc.learnBuiltIns(ctx); err != nil {
 		return Policy{}, err
@@ -201,7 +204,7 @@ func (svc *Service) shownBuiltIn(ctx context.Context, name string) (Policy, erro
 	return out, nil
 }
 
-// builtInVersion describes one version of a built-in, or answers not_found.
+// builtInVersion describes one version of a built-in, or returns not_found.
 func (svc *Service) builtInVersion(ctx context.Context, name string, version int) (Version, error) {
 	digest, err := svc.builtIn(ctx, name, version)
 	if err != nil {

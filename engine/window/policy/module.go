@@ -12,22 +12,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Host runs policy modules. It is the only door by which a policy takes part.
+// Host runs policy modules. Policies run in no other way.
 type Host interface {
-	// Load admits a module for a tenant, "" for one that comes with Mneme, and makes it ready to run. The error of a
-	// module that may not run is a *plan.Refusal. Loading the same bytes again costs nothing.
+	// Load checks and compiles a module for a tenant; "" means a built-in one. The error of a module that fails the
+	// checks is a *plan.Refusal. Loading the same bytes again is free.
 	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
-	// Manifest reads what a module says of itself, and nothing else of it.
+	// Manifest reads only a module's manifest.
 	Manifest(wasm []byte) (plan.Manifest, error)
-	// Loaded reports whether a module is ready to run for a tenant: what was not used for long may have been unloaded.
+	// Loaded reports whether a module is ready to run for a tenant. Modules that were not used for long may be
+	// unloaded.
 	Loaded(tenant string, digest plan.Digest) bool
-	// Refuse unloads a module that was not kept after all, so that nothing of it stays.
+	// Refuse unloads a module that was not stored in the end.
 	Refuse(tenant string, digest plan.Digest)
-	// Run makes one call. It never panics and never fails: what goes wrong is the outcome's status.
+	// Run makes one call. It never panics; all failures are reported as the outcome's status.
 	Run(ctx context.Context, call plan.Call) plan.Outcome
 }
 
-// home is the tenant in whose space a module is kept: nobody runs what is neither built in nor its own.
+// home returns the tenant in whose space a module is stored. Tenants run only their own modules and built-in ones.
 func (svc *Service) home(tenant string, digest plan.Digest) string {
 	if svc.registry.isBuiltIn(digest) {
 		return records.SystemTenant
@@ -35,8 +36,8 @@ func (svc *Service) home(tenant string, digest plan.Digest) string {
 	return tenant
 }
 
-// find reads a module, or only whether it is there; nil where it is not. A module that is not found at first may have
-// come with another program over the store.
+// find reads a module, or with keysOnly only checks that it exists. It returns nil if there is none. If it finds none
+// at first, it looks for versions that other programs with the same store have added.
 func (svc *Service) find(ctx context.Context, tenant string, digest plan.Digest, keysOnly bool) (*store.Item, error) {
 	key := records.Module.Key(digest)
 	rng := store.Range{From: key, To: append(key[:len(key):len(key)], 0), KeysOnly: keysOnly}
@@ -58,7 +59,7 @@ func (svc *Service) find(ctx context.Context, tenant string, digest plan.Digest,
 	}
 }
 
-// module reads a module's bytes, or answers module_purged.
+// module reads a module's bytes, or returns module_purged.
 func (svc *Service) module(ctx context.Context, tenant string, digest plan.Digest) ([]byte, error) {
 	found, err := svc.find(ctx, tenant, digest, false)
 	if err != nil {
@@ -73,7 +74,8 @@ func (svc *Service) module(ctx context.Context, tenant string, digest plan.Diges
 	return found.Value, nil
 }
 
-// modulePurged answers for a module that is not kept any more. Of is the name of its version, "" where it is not known.
+// modulePurged returns the error for a module that is no longer stored. of is the name of its version, or "" if
+// unknown.
 func modulePurged(of string, digest plan.Digest) *fault.Error {
 	if of != "" {
 		of = " of " + of
@@ -81,7 +83,7 @@ func modulePurged(of string, digest plan.Digest) *fault.Error {
 	return fault.Errorf(fault.Gone, "module_purged", "the policy module%s, %s, was deleted", of, hexDigest(digest))
 }
 
-// of tells what a module says of itself. It does not say that its compiled code is in memory.
+// of returns the facts about a module, from memory if possible. Its code need not be loaded.
 func (svc *Service) of(ctx context.Context, tenant string, digest plan.Digest) (plan.Policy, error) {
 	if p, ok := svc.registry.lookUp(tenant, digest); ok {
 		return p, nil
@@ -89,7 +91,7 @@ func (svc *Service) of(ctx context.Context, tenant string, digest plan.Digest) (
 	return svc.load(ctx, tenant, digest)
 }
 
-// load makes a stored module ready to run.
+// load loads a stored module, so that it can run.
 func (svc *Service) load(ctx context.Context, tenant string, digest plan.Digest) (plan.Policy, error) {
 	code, err := svc.module(ctx, tenant, digest)
 	if err != nil {
@@ -105,7 +107,7 @@ func (svc *Service) load(ctx context.Context, tenant string, digest plan.Digest)
 	return p, err
 }
 
-// unloadable words, for the outcome of a step, why its module could not be made ready, and logs the cause.
+// unloadable returns a text for the outcome of a step whose module could not be loaded, and logs the cause.
 func (svc *Service) unloadable(tenant string, digest plan.Digest, err error) string {
 	svc.db.Log.Error("a policy module cannot be loaded", "tenant", tenant, "module", hexDigest(digest), "error", err)
 	if known, ok := errors.AsType[*fault.Error](err); ok {
@@ -117,10 +119,10 @@ func (svc *Service) unloadable(tenant string, digest plan.Digest, err error) str
 	return "the module cannot be loaded now"
 }
 
-// Call runs a policy. It loads the module first where the host unloaded it to make room for others; what goes wrong is
-// the outcome's status.
+// Call runs a policy. It loads the module first if the host has unloaded it. All failures are reported as the outcome's
+// status.
 func (svc *Service) Call(ctx context.Context, c plan.Call) (out plan.Outcome) {
-	for range 2 { // the host may have to make room again between the loading and the run
+	for range 2 { // the host may unload it again between loading and running
 		if !svc.host.Loaded(c.Tenant, c.Module) {
 			if _, err := svc.load(ctx, c.Tenant, c.Module); err != nil {
 				return plan.Outcome{Status: plan.StatusUnavailable, Detail: svc.unloadable(c.Tenant, c.Module, err)}

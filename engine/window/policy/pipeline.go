@@ -18,8 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Step is one pipeline entry made ready to run: a policy pinned to a digest, its config checked and laid out. As JSON
-// it is what decisions keep of the step.
+// Step is a pipeline entry that is ready to run: a policy pinned to a digest, and a checked config with defaults filled
+// in. Decisions store its JSON.
 type Step struct {
 	Policy  string          `json:"policy"`
 	Version int             `json:"version"`
@@ -27,36 +27,36 @@ type Step struct {
 	Hex     string          `json:"digest"` // Digest as sha256:HEX
 	Config  json.RawMessage `json:"config"`
 	OnError string          `json:"on_error,omitempty"`
-	// Broken says why a step of stored settings cannot run as things stand; its outcome is unavailable.
+	// Broken is the reason why a step of stored settings cannot run at present; its outcome is then unavailable.
 	Broken string `json:"broken,omitempty"`
 
 	Entries []plan.ConfigEntry `json:"-"`
 	Own     bool               `json:"-"` // the tenant's, not built in
-	pinned  bool               // named with its version
+	pinned  bool               // the entry names the version
 }
 
-// Ready is a project's settings with its pipeline made ready to run, and the fallback that runs where the pipeline's
-// result breaks the law.
+// Ready holds a project's settings, its pipeline ready to run, and the fallback pipeline, which runs if the pipeline's
+// result is invalid.
 type Ready struct {
 	Effective
 	Encoding int             // as project.Settings.Encoding
-	Record   json.RawMessage // what decisions keep of it: the Effective without the settings' pipeline
+	Record   json.RawMessage // the form that decisions store: the Effective, without the settings' pipeline
 	Hash     [16]byte        // of Record
 
-	Policies Set  // as they stood
-	Partial  bool // a module could not be loaded; it may be, next time
+	Policies Set  // in the state used here
+	Partial  bool // a module could not be loaded; the next attempt may succeed
 }
 
-// Effective is how a ready pipeline is kept, once a day for all decisions made with it. The settings are then without
-// their pipeline, because the steps say it with each version pinned.
+// Effective is the stored form of a ready pipeline, once a day for all decisions made with it. The settings do not
+// include the pipeline, because the steps have the same entries with pinned versions.
 type Effective struct {
 	Settings project.Settings `json:"settings"`
 	Steps    []Step           `json:"steps"`
 	Fallback []Step           `json:"fallback"`
 }
 
-// Entries are the pipeline's entries, each with its version. What a built-in policy's config has from the settings is
-// left out, so that other settings give it another.
+// Entries returns the pipeline's entries, each with its version. Values in the config of a built-in policy that come
+// from the settings are left out, so that they can be taken from other settings.
 func (e *Effective) Entries() []project.PipelineStep {
 	entries := make([]project.PipelineStep, len(e.Steps))
 	for i := range e.Steps {
@@ -79,10 +79,10 @@ func (e *Effective) Entries() []project.PipelineStep {
 	return entries
 }
 
-// fallback runs where a pipeline's result breaks the law.
+// fallback runs if a pipeline's result is invalid.
 var fallback = []project.PipelineStep{{Policy: "delegation-filter"}, {Policy: "tool-pair-trim"}}
 
-// builtInDefaults are the settings that serve as defaults of built-in policies' configs.
+// builtInDefaults returns the settings that are defaults for a built-in policy's config.
 func builtInDefaults(s project.Settings, policy string) map[string]any {
 	switch policy {
 	case "summarise":
@@ -94,26 +94,27 @@ func builtInDefaults(s project.Settings, policy string) map[string]any {
 	return nil
 }
 
-// Resolver makes pipelines of one tenant ready.
+// Resolver prepares pipelines of one tenant to run.
 type Resolver struct {
-	// Lenient is for settings that were stored before: an entry that has become wrong breaks its step alone.
+	// Lenient is for settings that are stored already: an entry that has become invalid makes only its own step fail.
 	Lenient bool
 
 	svc      *Service
 	ctx      context.Context
 	tenant   string
 	settings project.Settings
-	policies Set  // the tenant's own that pipelines may name
+	policies Set  // the tenant's own policies
 	partial  bool // a module could not be loaded
 }
 
-// Resolver makes a resolver of pipelines under some settings, which name policies of the set and built-in ones.
+// Resolver returns a resolver for pipelines with the given settings, which may name built-in policies and those of the
+// set.
 func (svc *Service) Resolver(ctx context.Context, tenant string, settings project.Settings, policies Set) *Resolver {
 	return &Resolver{svc: svc, ctx: ctx, tenant: tenant, settings: settings, policies: policies}
 }
 
-// ResolverFor makes one, under default settings, of pipelines that name a version of a policy, built in or the tenant's
-// own. It answers not_found where there is no such version.
+// ResolverFor returns a resolver with default settings for pipelines that name a version of a policy, built-in or the
+// tenant's own. It returns not_found if there is no such version.
 func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, version int) (*Resolver, error) {
 	set, err := svc.Read(ctx, tenant, svc.projects.OwnPolicies([]project.PipelineStep{{Policy: name}}))
 	if err != nil {
@@ -126,8 +127,8 @@ func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, versio
 	return r, nil
 }
 
-// Make makes a pipeline and the fallback behind it ready. Where the resolver is not lenient it answers unknown_policy,
-// invalid_config, wrong_type, invalid_value or too_long for an entry that is wrong.
+// Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, invalid_config,
+// wrong_type, invalid_value or too_long for an invalid entry.
 func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	out := &Ready{Encoding: r.settings.Encoding(), Policies: r.policies}
 	out.Settings = r.settings
@@ -146,7 +147,7 @@ func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	return out, err
 }
 
-// pipeline makes entries ready, or says which one is wrong.
+// pipeline prepares entries, or returns an error that names the invalid one.
 func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
 	if len(entries) > project.MaxPipeline {
 		return nil, fault.InvalidField("pipeline", "too_long", "must have at most %d steps", project.MaxPipeline)
@@ -171,7 +172,7 @@ func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
 	return steps, nil
 }
 
-// setDepth has the depth of a built-in step be that of the steps behind it, so that a window has one.
+// setDepth copies the depth of a built-in step to the settings of later steps, so that the whole window has one depth.
 func (s *Step) setDepth(settings *project.Settings) {
 	for _, e := range s.Entries {
 		depth, ok := e.Value.(int64)
@@ -185,7 +186,7 @@ func (s *Step) setDepth(settings *project.Settings) {
 	}
 }
 
-// step makes one entry ready. A module that cannot be loaded now is no fault of the entry's: it breaks the step.
+// step prepares one entry. If its module cannot be loaded at present, the entry is still valid, but its step is Broken.
 func (r *Resolver) step(s *Step, settings project.Settings, field string, entry project.PipelineStep) *fault.Error {
 	if !r.find(s, entry) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
@@ -198,7 +199,8 @@ func (r *Resolver) step(s *Step, settings project.Settings, field string, entry 
 	return s.Configure(settings, field+".config", entry.Config, policy)
 }
 
-// Find fills in what a pipeline names: name for the live version, or name@version. It is false where there is none.
+// Find fills in the policy that a pipeline names: name means the live version, name@version a given one. It reports
+// whether there is such a version.
 func (r *Resolver) Find(s *Step, ref string) bool {
 	return r.find(s, project.PipelineStep{Policy: ref})
 }
@@ -209,7 +211,7 @@ func (r *Resolver) find(s *Step, entry project.PipelineStep) bool {
 	version := 0
 	if pinned {
 		n, err := strconv.Atoi(pin)
-		if err != nil || strconv.Itoa(n) != pin { // there is one way to write a version
+		if err != nil || strconv.Itoa(n) != pin { // a version has only one spelling
 			return false
 		}
 		version = n
@@ -241,11 +243,11 @@ func (r *Resolver) find(s *Step, entry project.PipelineStep) bool {
 	return true
 }
 
-// maxConfig bounds one pipeline entry's config, in bytes of JSON.
+// maxConfig limits the config of a pipeline entry, in bytes of JSON.
 const maxConfig = 16 << 10
 
-// Configure lays out a step's config over its policy's defaults. It answers too_long, wrong_type or invalid_config, of
-// the field, where the given config is wrong.
+// Configure sets a step's config and fills in its policy's defaults. It returns too_long, wrong_type or invalid_config
+// for the field if the given config is invalid.
 func (s *Step) Configure(settings project.Settings, field string, given json.RawMessage, policy plan.Policy,
 ) *fault.Error {
 	if len(given) > maxConfig {
@@ -283,9 +285,9 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 	return nil
 }
 
-// CheckPipeline refuses settings whose pipeline cannot run, as Make does, or policy_unavailable where a module cannot
-// be loaded now. Where the pipeline changed, the tenant's own policies that it names are written too, so that the
-// commit of t and a deletion of one of them exclude each other.
+// CheckPipeline returns an error for settings whose pipeline cannot run: those of Make, or policy_unavailable if a
+// module cannot be loaded at present. If the pipeline has changed, it also writes the records of the tenant's own
+// policies in it, so that the commit of t and a concurrent deletion of one of them exclude each other.
 func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed bool) error {
 	own := Set{names: svc.projects.OwnPolicies(s.Pipeline)}
 	for _, name := range own.names {
@@ -308,7 +310,7 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 		return nil
 	}
 	for _, rec := range own.records {
-		if rec == nil { // the name is that of a built-in
+		if rec == nil { // a built-in
 			continue
 		}
 		rec.Pipelines++
@@ -319,8 +321,8 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 	return nil
 }
 
-// Pinned makes a decision's own settings and steps ready again, or answers module_purged where a module is not kept any
-// more, even if it is still in memory.
+// Pinned prepares the settings and steps of a decision. It returns module_purged if a module is no longer stored, even
+// if it is still in memory.
 func (svc *Service) Pinned(ctx context.Context, tenant string, eff *Effective) (*Ready, error) {
 	r := &Ready{Effective: *eff, Encoding: eff.Settings.Encoding()}
 	r.Steps, r.Fallback = slices.Clone(eff.Steps), slices.Clone(eff.Fallback)
@@ -328,7 +330,7 @@ func (svc *Service) Pinned(ctx context.Context, tenant string, eff *Effective) (
 		for i := range steps {
 			s := &steps[i]
 			if s.Broken != "" {
-				continue // it did not run then
+				continue // it did not run in the original window
 			}
 			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
 			if err != nil || len(b) != len(s.Digest) {

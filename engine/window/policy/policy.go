@@ -1,9 +1,9 @@
-// Package policy keeps policies: modules that tenants upload, and those that come with Mneme. policy.go and version.go
-// are what clients see of them, module.go and builtin.go hold and load their code, pipeline.go makes the pipelines of
-// projects ready to run, and breaker.go takes back versions that keep failing.
+// Package policy stores policies: modules that tenants upload, and those that come with Mneme. policy.go and version.go
+// have what clients see, module.go and builtin.go store and load modules, pipeline.go prepares the pipelines of
+// projects, and breaker.go rolls back versions that keep failing.
 //
-// The hard idea is the version: a name means its live version, which anybody may change at any time, while a decision
-// pins what it ran by the digest of the module, and runs that again when it is replayed.
+// A policy's name means its live version, which may change at any time. Decisions name modules by digest, so a replay
+// runs the same code.
 package policy
 
 import (
@@ -23,7 +23,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Service keeps policy modules, their versions, and which of them is live. Safe for concurrent use once Prove is set.
+// Service stores policy modules, their versions, and which version is live. It is safe for concurrent use once Prove is
+// set.
 type Service struct {
 	db       *records.DB
 	projects *project.Service
@@ -35,12 +36,12 @@ type Service struct {
 	breaker  breaker
 	uploads  *admission.Gate
 
-	// Prove runs the self-tests of a module that is uploaded. Its error is a *plan.Refusal where one fails. engine.New
-	// sets it, because windows, which the tests make, stand above this room.
+	// Prove runs the self-tests of an uploaded module. It returns a *plan.Refusal if one fails. engine.New sets it,
+	// because the tests make windows, and package window imports this one.
 	Prove func(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error)
 }
 
-// New makes the room, loads the built-in policies and keeps their bytes in the store.
+// New returns a Service. It loads the built-in policies and stores their modules.
 func New(ctx context.Context, db *records.DB, projects *project.Service, host Host, q Quota, builtIns []BuiltIn,
 ) (*Service, error) {
 	svc := &Service{db: db, projects: projects, host: host, quota: q.OrDefault(),
@@ -48,7 +49,7 @@ func New(ctx context.Context, db *records.DB, projects *project.Service, host Ho
 	return svc, svc.installBuiltIns(ctx, builtIns)
 }
 
-// Policy is a policy as listed: its name, and the versions that were uploaded under it.
+// Policy is a policy in lists: its name and its versions.
 type Policy struct {
 	Name      string         `json:"name"`
 	BuiltIn   bool           `json:"built_in"`
@@ -57,7 +58,8 @@ type Policy struct {
 	CreatedAt *time.Time     `json:"created_at"` // null where it is built in
 }
 
-// validName tells whether a policy may have a name: "@" begins the number of a version.
+// validName reports whether a name is valid for a policy. It must not contain "@", which begins the number of a
+// version.
 func validName(name string) bool {
 	return ident.ValidID(name) && !ident.PathSegment(name) && !strings.Contains(name, "@")
 }
@@ -74,7 +76,7 @@ func errBuiltIn(name string) *fault.Error {
 	return fault.Errorf(fault.Conflict, "built_in_policy", "%q is a built-in policy and cannot be changed", name)
 }
 
-// List pages through a tenant's policies and the built-in ones, by name.
+// List returns a page of a tenant's policies and the built-in ones, sorted by name.
 func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Policy], error) {
 	limit, after, err := page.Decode(records.Policy.All().From)
 	if err != nil {
@@ -107,7 +109,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page)
 	return records.List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: next}, nil
 }
 
-// Get describes a policy with its versions, or answers not_found.
+// Get describes a policy with its versions, or returns not_found.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, name string) (Policy, error) {
 	if svc.Reserved(name) {
 		return svc.shownBuiltIn(ctx, name)
@@ -125,7 +127,7 @@ func (svc *Service) Get(ctx context.Context, c ident.Caller, name string) (Polic
 	return svc.shown(c.Tenant, rec), nil
 }
 
-// shown is a tenant's policy as clients see it.
+// shown returns a tenant's policy for clients.
 func (svc *Service) shown(tenant string, p *record) Policy {
 	out := Policy{Name: p.Name, Live: p.Live, CreatedAt: &p.CreatedAt, Versions: []VersionState{}}
 	for i := range p.Versions {
@@ -134,15 +136,14 @@ func (svc *Service) shown(tenant string, p *record) Policy {
 	return out
 }
 
-// LiveSpec says which version a policy's bare name is to mean.
+// LiveSpec names the version that is to be live.
 type LiveSpec struct {
 	Version int `json:"version"`
 }
 
-// SetLive lets a policy's bare name mean another version, from the next window on, everywhere. It answers required
-// where no version is named, config_conflict where the version does not take the config that a project's pipeline gives
-// to the name, policy_unavailable where its module cannot be loaded now, and key_narrowed, built_in_policy or
-// not_found.
+// SetLive makes another version live, from the next window on, on all servers. Errors are required if no version is
+// named, config_conflict if the version does not accept the config in a project's pipeline, policy_unavailable if its
+// module cannot be loaded at present, and key_narrowed, built_in_policy or not_found.
 func (svc *Service) SetLive(ctx context.Context, c ident.Caller, name string, spec LiveSpec) (Policy, error) {
 	if spec.Version < 1 {
 		return Policy{}, fault.InvalidField("version", "required", "must be the number of a version")
@@ -179,7 +180,7 @@ func (svc *Service) SetLive(ctx context.Context, c ident.Caller, name string, sp
 	return svc.shown(c.Tenant, rec), nil
 }
 
-// Delete removes a policy with all its versions. It answers policy_in_use where a project's pipeline names it, and
+// Delete removes a policy with all its versions. Errors are policy_in_use if a project's pipeline names it, and
 // key_narrowed, built_in_policy or not_found.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, name string) error {
 	named := func(ref string) bool { n, _, _ := strings.Cut(ref, "@"); return n == name }

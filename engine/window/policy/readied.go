@@ -8,18 +8,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Readied remembers the pipelines of projects as they were last made ready. The zero value remembers none.
+// Readied caches the ready pipelines of projects. The zero value is an empty cache.
 type Readied struct {
 	mu        sync.RWMutex
 	pipelines map[ident.Incarnation]readiedPipeline // by project
 }
 
 type readiedPipeline struct {
-	setup *project.Setup // which state of the project's record
+	setup *project.Setup // identifies the state of the project's record
 	ready *Ready
 }
 
-// Find gives a project's pipeline, unless the project or a policy that it names has changed since; then nil.
+// Find returns a project's pipeline, or nil if it is not cached, or if the project or a policy in the pipeline has
+// changed.
 func (r *Readied) Find(p ident.Incarnation, setup *project.Setup, policies Set) *Ready {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -29,7 +30,7 @@ func (r *Readied) Find(p ident.Incarnation, setup *project.Setup, policies Set) 
 	return nil
 }
 
-// Keep remembers a project's pipeline.
+// Keep caches a project's pipeline.
 func (r *Readied) Keep(p ident.Incarnation, setup *project.Setup, ready *Ready) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

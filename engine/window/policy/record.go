@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// record is a stored policy: what making a window needs of it. It never changes once decoded.
+// record is a stored policy, with what making a window needs. It is never changed after it was decoded.
 type record struct {
 	Name      string         `json:"name"`
 	CreatedAt time.Time      `json:"created_at"`
@@ -18,11 +18,11 @@ type record struct {
 	Before    []int          `json:"before,omitempty"` // versions that were live, oldest first
 	Last      int            `json:"last"`             // number of the newest upload; numbers are not used again
 	Versions  []versionEntry `json:"versions"`         // ascending
-	// Pipelines counts the times that a pipeline was set to name it, so that a deletion at the same time loses.
+	// Pipelines is increased whenever a pipeline that names the policy is stored, so that a concurrent deletion fails.
 	Pipelines uint64 `json:"pipelines,omitempty"`
 }
 
-// versionEntry is what a policy's record says of one version.
+// versionEntry is a version in a policy's record.
 type versionEntry struct {
 	Version   int       `json:"version"`
 	Digest    []byte    `json:"digest"` // of the module
@@ -31,7 +31,7 @@ type versionEntry struct {
 	SetBack   *SetBack  `json:"set_back,omitempty"`
 }
 
-// version finds a version by its number; nil where there is none.
+// version returns the version with a number, or nil.
 func (p *record) version(n int) *versionEntry {
 	if i := slices.IndexFunc(p.Versions, func(v versionEntry) bool { return v.Version == n }); i >= 0 {
 		return &p.Versions[i]
@@ -39,7 +39,7 @@ func (p *record) version(n int) *versionEntry {
 	return nil
 }
 
-// makeLive lets the bare name mean another version and remembers which it meant before.
+// makeLive makes a version live and remembers the one that was live before.
 func (p *record) makeLive(version int) {
 	const remembered = 16
 	p.Before = slices.DeleteFunc(p.Before, func(n int) bool { return n == version || n == p.Live })
@@ -49,7 +49,7 @@ func (p *record) makeLive(version int) {
 	p.version(version).SetBack = nil
 }
 
-// read reads one of a tenant's policies; nil where there is none, or it is damaged.
+// read reads one of a tenant's policies. It returns nil if there is none, or if it is damaged.
 func (svc *Service) read(ctx context.Context, tenant, name string) (*record, error) {
 	if !ident.ValidID(name) {
 		return nil, nil
@@ -58,7 +58,7 @@ func (svc *Service) read(ctx context.Context, tenant, name string) (*record, err
 	return set.find(name), err
 }
 
-// readTx reads a policy to change it; nil where there is none.
+// readTx reads a policy in order to change it. It returns nil if there is none.
 func readTx(t *records.Tx, name string) (*record, error) {
 	if !ident.ValidID(name) {
 		return nil, nil
@@ -66,7 +66,8 @@ func readTx(t *records.Tx, name string) (*record, error) {
 	return records.GetTx[record](t, records.Policy.Key(name))
 }
 
-// change reads a policy that must exist and be the tenant's own. It answers built_in_policy or not_found.
+// change reads a policy, which must exist and be the tenant's own, in order to change it. It returns built_in_policy or
+// not_found.
 func (svc *Service) change(t *records.Tx, name string) (*record, error) {
 	rec, err := readTx(t, name)
 	switch {
@@ -79,10 +80,10 @@ func (svc *Service) change(t *records.Tx, name string) (*record, error) {
 	return rec, err
 }
 
-// Set are policies of a tenant by name, as read together.
+// Set holds policies of a tenant by name, which were read together.
 type Set struct {
 	names   []string
-	records []*record // nil where there is no such policy
+	records []*record // nil if there is no such policy
 }
 
 func (s Set) find(name string) *record {
@@ -92,14 +93,14 @@ func (s Set) find(name string) *record {
 	return nil
 }
 
-// Has tells whether the tenant has a policy of that name.
+// Has reports whether the tenant has a policy with that name.
 func (s Set) Has(name string) bool { return s.find(name) != nil }
 
-// Same tells whether two sets of the same names are of the same state. Records come from a memo, so the same bytes are
-// the same pointer.
+// Same reports whether two sets of the same names have the same state. Decoded records are cached by their bytes, so
+// comparing pointers suffices.
 func (s Set) Same(other Set) bool { return slices.Equal(s.records, other.records) }
 
-// Keys are those of policies' records, for a caller that reads them along with others and gives them to Set.
+// Keys returns the keys of policies' records, for callers that read them together with other records and then call Set.
 func Keys(names []string) [][]byte {
 	keys := make([][]byte, len(names))
 	for i, name := range names {
@@ -108,7 +109,7 @@ func Keys(names []string) [][]byte {
 	return keys
 }
 
-// Set decodes the records read for names. One that is damaged counts as absent, because windows go on without it.
+// Set decodes the records of Keys. Damaged ones count as absent, because windows can be made without them.
 func (svc *Service) Set(tenant string, names []string, items []store.Item) (Set, error) {
 	set := Set{names: names, records: make([]*record, len(names))}
 	for i, it := range items {
@@ -127,7 +128,7 @@ func (svc *Service) Set(tenant string, names []string, items []store.Item) (Set,
 	return set, nil
 }
 
-// Read reads policies by name, as Set.
+// Read reads policies by name.
 func (svc *Service) Read(ctx context.Context, tenant string, names []string) (Set, error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: Keys(names)})
 	if err != nil {

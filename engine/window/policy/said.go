@@ -13,8 +13,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// ShowVersion is GetVersion with the manifest's own words. They are left out where the module cannot be read, so that the
-// version can be looked at all the same.
+// ShowVersion is GetVersion with the texts of the manifest. They are left out if the module cannot be read, so that the
+// version can still be shown.
 func (svc *Service) ShowVersion(ctx context.Context, c ident.Caller, name string, version int) (Version, error) {
 	v, err := svc.GetVersion(ctx, c, name, version)
 	if err != nil {
@@ -39,8 +39,8 @@ func (svc *Service) ShowVersion(ctx context.Context, c ident.Caller, name string
 	return v, nil
 }
 
-// ModuleOf gives the bytes of a version as they were uploaded. It answers not_found, and module_purged where the version
-// was deleted meanwhile.
+// ModuleOf returns the bytes of a version as uploaded. It returns not_found, or module_purged if the version was
+// deleted in the meantime.
 func (svc *Service) ModuleOf(ctx context.Context, c ident.Caller, name string, version int) ([]byte, error) {
 	v, err := svc.GetVersion(ctx, c, name, version)
 	if err != nil {

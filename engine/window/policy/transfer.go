@@ -13,20 +13,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// Part is what a tenant's file holds of policies. Each policy is followed by the modules of its versions.
+// Part is the part of a tenant's file with policies. Each policy is followed by the modules of its versions.
 type Part struct {
 	transfer.SimplePart
 	svc   *Service
-	facts map[plan.Digest]*Facts // of modules that were admitted
+	facts map[plan.Digest]*Facts // of modules that passed the checks
 	adds  usage                  // what the file adds
-	at    line                   // the policy at hand
-	seen  int                    // the modules of it so far
+	at    line                   // the current policy
+	seen  int                    // number of its modules so far
 }
 
-// Part makes what a tenant's file holds of policies.
+// Part returns the part of a tenant's file with policies.
 func (svc *Service) Part() *Part { return &Part{svc: svc, facts: map[plan.Digest]*Facts{}} }
 
-// Types are those of the part's lines.
+// Types returns the types of the part's lines.
 func (*Part) Types() []string { return []string{"policy", "policy_module"} }
 
 // line is a policy of the tenant's own; the modules of its versions follow, ascending.
@@ -40,7 +40,7 @@ type line struct {
 	Versions []int     `json:"versions"`
 }
 
-// check refuses a line that cannot be a policy.
+// check returns an error for a line that cannot be a policy.
 func (l *line) check() error {
 	switch n := len(l.Versions); {
 	case !validName(l.Name):
@@ -59,7 +59,7 @@ func (l *line) check() error {
 	return nil
 }
 
-// moduleLine is one version of the policy whose line came last. Module is in base64.
+// moduleLine is a version of the preceding policy. Module is in base64.
 type moduleLine struct {
 	transfer.FileLine
 	Version int       `json:"version"`
@@ -82,7 +82,7 @@ func (p *Part) Export(x *transfer.Exporting) error {
 		for _, v := range rec.Versions {
 			code, err := p.svc.module(x.Ctx, x.Caller.Tenant, plan.Digest(v.Digest))
 			if err != nil {
-				return err // a module that is not there was deleted meanwhile
+				return err // a missing module was deleted in the meantime
 			}
 			err = x.Put(moduleLine{transfer.FileLine{Type: "policy_module"}, v.Version, v.CreatedAt, v.SetBack, code})
 			if err != nil {
@@ -93,10 +93,10 @@ func (p *Part) Export(x *transfer.Exporting) error {
 	})
 }
 
-// last tells whether no further module of the policy at hand is to come.
+// last reports whether all modules of the current policy have been read.
 func (p *Part) last() bool { return p.seen == len(p.at.Versions) }
 
-// read begins a policy, or takes the next module of the one at hand.
+// read reads a policy, or the next module of the current one.
 func (p *Part) read(from *transfer.ImportLine) (m moduleLine, err error) {
 	if from.Kind == "policy" {
 		p.at, p.seen = line{}, 0
@@ -122,7 +122,7 @@ func (p *Part) read(from *transfer.ImportLine) (m moduleLine, err error) {
 	return m, nil
 }
 
-// Knows refuses, with unknown_policy, a name that neither the file so far nor the tenant has a policy for.
+// Knows returns unknown_policy for a name that belongs to no policy of the tenant or of the file so far.
 func (p *Part) Knows(im *transfer.Importing, name string) error {
 	if im.Names.Has(name, "policy") || p.svc.IsBuiltIn(name) {
 		return nil
@@ -134,7 +134,7 @@ func (p *Part) Knows(im *transfer.Importing, name string) error {
 	return err
 }
 
-// Check notes a policy whose name is taken, and admits each module as an upload does.
+// Check reports policies whose name is taken, and checks each module as an upload does.
 func (p *Part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	m, err := p.read(from)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	return err
 }
 
-// Fits asks the quota for all modules of the file.
+// Fits checks all modules of the file against the quota.
 func (p *Part) Fits(im *transfer.Importing) error {
 	usage, err := readUsage(im.Tx())
 	if err != nil || p.adds.Versions == 0 {
@@ -169,7 +169,7 @@ func (p *Part) Fits(im *transfer.Importing) error {
 	return p.svc.quota.check(usage, int(p.adds.Bytes))
 }
 
-// End refuses a policy that lacks modules.
+// End returns an error if the last policy lacks modules.
 func (p *Part) End(*transfer.Importing) error {
 	if !p.last() {
 		return fault.Errorf(fault.Invalid, "invalid_export", "policy %q lacks modules", p.at.Name)

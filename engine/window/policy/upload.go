@@ -16,13 +16,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// Quota bounds what one tenant may keep of policies.
+// Quota limits the policies of each tenant.
 type Quota struct {
-	Versions int   // of all its policies; 0: 1,000
-	Bytes    int64 // of their modules; 0: 256 MiB
+	Versions int   // of all policies; 0 means 1,000
+	Bytes    int64 // of their modules; 0 means 256 MiB
 }
 
-// OrDefault fills in the bounds that are not given.
+// OrDefault replaces zero limits by the defaults.
 func (q Quota) OrDefault() Quota {
 	if q.Versions == 0 {
 		q.Versions = 1000
@@ -33,7 +33,7 @@ func (q Quota) OrDefault() Quota {
 	return q
 }
 
-// usage is what a tenant keeps of policies. Every upload and deletion rewrites it, which makes them take turns.
+// usage counts a tenant's stored policies. Every upload and deletion rewrites it, so only one can commit at a time.
 type usage struct {
 	Versions int   `json:"versions"`
 	Bytes    int64 `json:"bytes"` // of modules
@@ -47,8 +47,7 @@ func readUsage(t *records.Tx) (usage, error) {
 	return *u, err
 }
 
-// check refuses, with quota_exceeded, one more version of so many bytes where that would be more than a tenant may
-// keep.
+// check returns quota_exceeded if a tenant may not store one more version of size bytes.
 func (q Quota) check(u usage, size int) error {
 	switch {
 	case u.Versions >= q.Versions:
@@ -61,10 +60,10 @@ func (q Quota) check(u usage, size int) error {
 	return nil
 }
 
-// Upload admits a module, the bytes of a WASM file, and keeps it as the next version of a policy, the first of which is
-// live at once. Bytes that are a version already give that one, and created is false. A module that is refused leaves
-// nothing behind. Upload answers key_narrowed, invalid_id, built_in_policy, quota_exceeded, uploads_waiting, and
-// module_refused with the check that the module failed.
+// Upload checks a module, the bytes of a WASM file, and stores it as the next version of a policy. The first version
+// becomes live at once. If the bytes are a version already, Upload returns that one, and created is false. Nothing is
+// stored of a module that fails the checks. Errors are key_narrowed, invalid_id, built_in_policy, quota_exceeded,
+// uploads_waiting, and module_refused with the failed check.
 func (svc *Service) Upload(ctx context.Context, c ident.Caller, once ident.Once, name string, code []byte,
 ) (v Version, created bool, err error) {
 	if err := c.WholeTenant(); err != nil {
@@ -85,7 +84,7 @@ func (svc *Service) Upload(ctx context.Context, c ident.Caller, once ident.Once,
 	return out.Version, out.Created, err
 }
 
-// mayUpload refuses, with built_in_policy, the name of a built-in under which the tenant has no policy of its own.
+// mayUpload returns built_in_policy for the name of a built-in, unless the tenant has its own policy of that name.
 func (svc *Service) mayUpload(ctx context.Context, tenant, name string) error {
 	if !svc.IsBuiltIn(name) {
 		return nil
@@ -97,17 +96,18 @@ func (svc *Service) mayUpload(ctx context.Context, tenant, name string) error {
 	return err
 }
 
-// Uploads are admitted one at a time for each tenant, and those of two tenants at once. Admitting takes seconds of
-// computing where a module burns all that its self-tests may, and uploads that all ran at once would all be too late.
+// Uploads are checked one at a time for each tenant, and for two tenants at once. A check takes seconds of processor
+// time if the self-tests use all of their fuel. If all uploads ran at once, all would be too late.
 const (
 	uploadsAtOnce = 2
-	// uploadWait is how long an upload waits for its turn. A request may take 30 seconds, so time is left to serve it.
+	// uploadWait is how long an upload waits for its turn. A request may take 30 seconds, so 10 are left for the
+	// upload.
 	uploadWait = 20 * time.Second
-	// uploadsWaiting is how many uploads of one tenant wait, because each holds its module in memory.
+	// uploadsWaiting is the maximum number of waiting uploads of one tenant. Each has its module in memory.
 	uploadsWaiting = 16
 )
 
-// enterUploads waits for the tenant's turn to upload, or answers uploads_waiting.
+// enterUploads waits for the tenant's turn to upload, or returns uploads_waiting.
 func (svc *Service) enterUploads(ctx context.Context, tenant string) error {
 	busy := fault.Errorf(fault.Unavailable, "uploads_waiting", "too many uploads are waiting; this one was not tried")
 	if svc.uploads.WaitingOf(tenant) >= uploadsWaiting {
@@ -122,22 +122,22 @@ func (svc *Service) enterUploads(ctx context.Context, tenant string) error {
 	return err
 }
 
-// upload is a module that is being uploaded. It is admitted once, however often its commit is tried.
+// upload is a module that is being uploaded. It is checked once, even if its commit is retried.
 type upload struct {
 	svc    *Service
 	name   string
 	code   []byte
 	digest plan.Digest
-	facts  *Facts // nil until it is admitted
+	facts  *Facts // nil until it has been checked
 }
 
-// uploaded is the answer to an upload, as it is kept for an idempotent request.
+// uploaded is the response to an upload, as stored for idempotent requests.
 type uploaded struct {
 	Version
 	Created bool `json:"created"`
 }
 
-// commit collects the writes that make the module a version.
+// commit adds the writes to t that make the module a version.
 func (u *upload) commit(t *records.Tx, c ident.Caller) (out uploaded, err error) {
 	rec, err := readTx(t, u.name)
 	if err != nil {
@@ -152,7 +152,7 @@ func (u *upload) commit(t *records.Tx, c ident.Caller) (out uploaded, err error)
 		return out, err
 	}
 	if u.facts == nil {
-		// The quota is asked first, because admitting a module takes a while.
+		// The quota is checked first, because checking a module takes a while.
 		usage, err := readUsage(t)
 		if err == nil {
 			err = u.svc.quota.check(usage, len(u.code))
@@ -178,8 +178,8 @@ func (u *upload) commit(t *records.Tx, c ident.Caller) (out uploaded, err error)
 	return out, t.PutJSON(records.Policy.Key(u.name), rec)
 }
 
-// addVersion collects the writes that make a module a policy's newest version, within the quota. The policy's record is
-// changed, and left to the caller to write.
+// addVersion adds the writes to t that make a module a policy's newest version, within the quota. It changes the
+// policy's record, which the caller must write.
 func (svc *Service) addVersion(t *records.Tx, rec *record, v versionEntry, facts *Facts, code []byte) error {
 	usage, err := readUsage(t)
 	if err == nil {
@@ -205,7 +205,7 @@ func (svc *Service) addVersion(t *records.Tx, rec *record, v versionEntry, facts
 	return t.PutJSON(records.PolicyUsage.Key(), usage)
 }
 
-// admit takes a module through the host's checks and its own tests, or answers module_refused.
+// admit runs the host's checks and the module's own tests. It returns module_refused if one fails.
 func (svc *Service) admit(ctx context.Context, tenant string, code []byte) (*Facts, error) {
 	p, err := svc.host.Load(ctx, tenant, code)
 	var passed plan.Check
@@ -227,7 +227,7 @@ func (svc *Service) admit(ctx context.Context, tenant string, code []byte) (*Fac
 	return &facts, nil
 }
 
-// refused is the answer to a module that fails a check.
+// refused returns the error for a module that fails a check.
 func refused(r *plan.Refusal) *fault.Error {
 	return &fault.Error{Kind: fault.Invalid, Code: "module_refused", Detail: r.Error(), Refusal: r}
 }

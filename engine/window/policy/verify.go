@@ -11,24 +11,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks are those of the policies in a space. Their records come before usage, modules and versions.
+// checks checks the policies of a tenant, or of the system space. Policies are checked before usage, modules and
+// versions.
 type checks struct {
 	projects  *project.Checks
 	names     map[string]bool     // of policies
 	builtIns  map[string]bool     // in the system space
-	lost      bool                // a record cannot be read: what it names is not known
-	modules   map[plan.Digest]int // those named and not seen yet -> size, -1 where none is said
+	lost      bool                // a record could not be read, so it is unknown what it refers to
+	modules   map[plan.Digest]int // sizes of modules that were referred to and not seen yet; -1 if unknown
 	usage     usage               // as counted
 	usageSeen bool
 }
 
-// NewChecks makes the checks of one tenant, or of the system space.
-func NewChecks(projects *project.Checks) verify.Room {
+// NewChecks returns the checks of one tenant, or of the system space.
+func NewChecks(projects *project.Checks) verify.Checker {
 	return &checks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
 		modules: map[plan.Digest]int{}}
 }
 
-// Checks lists the kinds of the room.
+// Checks lists the kinds of records and their checks.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.Policy, Record: c.policy},
@@ -89,7 +90,7 @@ func (c *checks) builtIn(s *verify.Space, it store.Item) {
 	}
 }
 
-// module holds a module against its digest and the policy that names it.
+// module checks a module against its digest and the policy that refers to it.
 func (c *checks) module(s *verify.Space, it store.Item) {
 	digest, _ := records.Module.Split(it.Key)
 	size, named := c.modules[digest]
@@ -112,7 +113,7 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 	}
 }
 
-// Finish finds modules and a usage that are missing.
+// Finish reports missing modules and a missing usage.
 func (c *checks) Finish(s *verify.Space) {
 	for digest := range c.modules {
 		s.At(records.Module, records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
@@ -123,8 +124,8 @@ func (c *checks) Finish(s *verify.Space) {
 	}
 }
 
-// Across holds the policies that projects name against those that there are.
-func (c *checks) Across(s *verify.Space, system verify.Room) {
+// Across checks that the policies that projects refer to exist.
+func (c *checks) Across(s *verify.Space, system verify.Checker) {
 	for _, n := range c.projects.Pipelines {
 		name, _, _ := strings.Cut(n.Policy, "@")
 		if !system.(*checks).builtIns[name] && !c.lost && !c.names[name] {

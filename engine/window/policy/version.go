@@ -17,7 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Version is one version of a policy with all that its module says.
+// Version is a version of a policy with the contents of its manifest.
 type Version struct {
 	Name string `json:"name"`
 	VersionState
@@ -25,13 +25,13 @@ type Version struct {
 	Said
 }
 
-// Said is what a module's manifest says in its own words. Only who asks for one version is told.
+// Said has the texts of a module's manifest. They are returned only with a single version.
 type Said struct {
 	Manifest *plan.Manifest    `json:"manifest,omitempty"` // without its tests
 	Tests    []json.RawMessage `json:"tests,omitzero"`     // that an upload runs
 }
 
-// VersionState is how one version of a policy stands.
+// VersionState is the state of a version of a policy.
 type VersionState struct {
 	Version   int        `json:"version"`
 	Digest    string     `json:"digest"` // of the module, as sha256:HEX
@@ -49,7 +49,7 @@ const (
 	stateSetBack = "set_back"
 )
 
-// SetBack says why a version that was live is not any more.
+// SetBack says why a version is no longer live.
 type SetBack struct {
 	At       time.Time   `json:"at"`
 	To       int         `json:"to"` // the version that took its place
@@ -58,7 +58,7 @@ type SetBack struct {
 	Detail   string      `json:"detail"`
 }
 
-// Facts are what was found in a module when it was uploaded.
+// Facts are what the checks found out about a module when it was uploaded.
 type Facts struct {
 	ABI         string                  `json:"abi"`
 	Hooks       []string                `json:"hooks"`
@@ -76,7 +76,7 @@ func factsOf(p plan.Policy) Facts {
 	return f
 }
 
-// VersionName names a version of a policy, as pipelines do: name@version.
+// VersionName returns the name of a version as in pipelines: name@version.
 func VersionName(policy string, version int) string { return policy + "@" + strconv.Itoa(version) }
 
 func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
@@ -85,7 +85,7 @@ func noVersion(name string, version int) *fault.Error {
 	return fault.Errorf(fault.NotFound, "not_found", "no version %d of policy %q", version, name)
 }
 
-// versionState shows how a version of a tenant's policy stands.
+// versionState returns the state of a version of a tenant's policy.
 func (svc *Service) versionState(tenant string, p *record, v *versionEntry) VersionState {
 	digest := plan.Digest(v.Digest)
 	s := VersionState{Version: v.Version, Digest: hexDigest(digest), Size: v.Size, CreatedAt: &v.CreatedAt,
@@ -99,7 +99,7 @@ func (svc *Service) versionState(tenant string, p *record, v *versionEntry) Vers
 	return s
 }
 
-// GetVersion describes one version, or answers not_found.
+// GetVersion describes one version, or returns not_found.
 func (svc *Service) GetVersion(ctx context.Context, c ident.Caller, name string, version int) (Version, error) {
 	const maxVersion = 1<<31 - 1
 	if svc.Reserved(name) {
@@ -126,9 +126,8 @@ func (svc *Service) GetVersion(ctx context.Context, c ident.Caller, name string,
 	return v, nil
 }
 
-// DeleteVersion removes one version, and with the last version the policy. It answers policy_in_use where the
-// version is live while there are others, or a project's pipeline names it, and key_narrowed, built_in_policy or
-// not_found.
+// DeleteVersion removes one version, and with the last version the policy. Errors are policy_in_use if a project's
+// pipeline names the version, or if it is live and not the only one, and key_narrowed, built_in_policy or not_found.
 func (svc *Service) DeleteVersion(ctx context.Context, c ident.Caller, name string, version int) error {
 	return svc.drop(ctx, c, name, func(t *records.Tx, rec *record) ([]versionEntry, error) {
 		v := rec.version(version)
@@ -145,7 +144,7 @@ func (svc *Service) DeleteVersion(ctx context.Context, c ident.Caller, name stri
 	})
 }
 
-// drop removes the versions of a policy that choose gives, and the policy where none is left.
+// drop removes the versions of a policy that choose returns, and the policy if none is left.
 func (svc *Service) drop(ctx context.Context, c ident.Caller, name string,
 	choose func(*records.Tx, *record) (gone []versionEntry, err error)) error {
 	if err := c.WholeTenant(); err != nil {
@@ -165,7 +164,7 @@ func (svc *Service) drop(ctx context.Context, c ident.Caller, name string,
 	return err
 }
 
-// dropVersions collects the writes that remove versions of a policy, and the policy where none is left.
+// dropVersions adds the writes to t that remove versions of a policy, and the policy if none is left.
 func dropVersions(t *records.Tx, c ident.Caller, rec *record, gone []versionEntry) error {
 	usage, err := readUsage(t)
 	if err != nil {
@@ -202,8 +201,8 @@ func dropVersions(t *records.Tx, c ident.Caller, rec *record, gone []versionEntr
 	return t.PutJSON(records.Policy.Key(rec.Name), rec)
 }
 
-// modulesOfOthers are the modules that the tenant's other policies use: the same bytes are kept once. Uploads and
-// deletions take turns, because each writes the usage, so what is read here holds until the commit.
+// modulesOfOthers returns the modules that the tenant's other policies use, because equal modules are stored once. The
+// result is valid until the commit, because every upload and deletion writes the usage and so conflicts with t.
 func modulesOfOthers(t *records.Tx, name string) (map[plan.Digest]bool, error) {
 	out := map[plan.Digest]bool{}
 	for it, err := range records.Each[record](t.Ctx, t.DB, t.Tenant, records.Policy.All()) {
@@ -219,8 +218,8 @@ func modulesOfOthers(t *records.Tx, name string) (map[plan.Digest]bool, error) {
 	return out, nil
 }
 
-// unused refuses where a project's pipeline names a policy. A pipeline that is set to name it at the same time writes
-// the policy's record, so one of the two commits fails.
+// unused returns policy_in_use if a project's pipeline names the policy. Storing a pipeline that names it writes the
+// policy's record, so a concurrent change makes one of the two commits fail.
 func (svc *Service) unused(t *records.Tx, named func(ref string) bool) error {
 	return svc.eachProject(t, func(projectID string, s project.Settings) error {
 		if slices.ContainsFunc(s.Pipeline, func(entry project.PipelineStep) bool {
@@ -232,7 +231,8 @@ func (svc *Service) unused(t *records.Tx, named func(ref string) bool) error {
 	})
 }
 
-// fits refuses a version whose schema does not take the config that a project's pipeline gives to the bare name.
+// fits returns config_conflict if the version's schema does not accept the config that a project's pipeline gives to
+// the bare name.
 func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 	digest := plan.Digest(v.Digest)
 	policy, err := svc.of(t.Ctx, t.Tenant, digest)

@@ -11,22 +11,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Action is what may be done with a session's summary.
+// Action is a request to change a session's summary.
 type Action struct {
-	// Action is "refresh", which makes the summary anew from all messages but the newest summary_keep_last, or "reset",
-	// which forgets it.
+	// Action is "refresh", which makes a new summary of all messages except the newest summary_keep_last, or "reset",
+	// which deletes the summary.
 	Action string `json:"action"`
 }
 
-// Answer is the session after an action. Queued says that a summary will be made.
+// Answer is the session after an action. Queued means that a summary will be made.
 type Answer struct {
 	session.Session
 	Queued bool `json:"queued"`
 }
 
-// ActOn refreshes or resets a session's summary. The session keeps the summary that it has until a refresh is done. It
-// answers invalid_value for an unknown action, no_summariser for a refresh without a provider, and not_found where the
-// key reaches no such session.
+// ActOn refreshes or resets a session's summary. During a refresh, the session keeps its old summary. Errors are
+// invalid_value for an unknown action, no_summariser for a refresh without a provider, and not_found.
 func (svc *Service) ActOn(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	act Action) (Answer, error) {
 	once.Scope = session.Scope(projectID, id)
@@ -71,8 +70,9 @@ func (svc *Service) reset(ctx context.Context, c ident.Caller, once ident.Once, 
 	return out, err
 }
 
-// sessionFor reads a session in a change that gives a number, and answers session_closed. Where there is none, that is
-// not_found, unless sinc is zero: then the session is `dashboard` before its first turn.
+// sessionFor reads a session for a change that assigns a number. It returns session_closed if the session takes no more
+// changes, and not_found if there is no such session, unless sinc is zero: then it is `dashboard` before its first
+// turn.
 func (svc *Service) sessionFor(t *records.Tx, c ident.Caller, projectID, id string, sinc ident.Incarnation,
 ) (*project.Record, *session.Head, *project.Setup, error) {
 	p, err := svc.projects.Project(t, c.Unconfined(), projectID)
@@ -145,9 +145,9 @@ func (svc *Service) refresh(ctx context.Context, c ident.Caller, once ident.Once
 	return out, svc.sessions.ShowSummaries(ctx, c.Tenant, []session.SummaryOf{{Session: &out.Session, Head: h}})
 }
 
-// askAnew makes sure of a task that makes a session's summary anew up to a message, and says when it is due. A task
-// that does so already stays as it is, so that asking again neither hurries a call nor makes one that is under way
-// worthless.
+// askAnew makes sure that there is a task to make a new summary up to a message, and returns when it is due. If there
+// is such a task already, it is not changed, so that asking again neither speeds up a call nor invalidates a running
+// one.
 func (svc *Service) askAnew(t *records.Tx, projectID string, p *project.Record, id string, sinc ident.Incarnation,
 	through uint64) (time.Time, error) {
 	key := records.SummaryJob.Key(sinc)

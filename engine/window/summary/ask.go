@@ -12,7 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// task is the record of a summary to be made, under SummaryJob: one for a session, however many windows ask for it.
+// task is the record of a summary to be made, stored under SummaryJob. Each session has at most one, however many
+// windows request it.
 type task struct {
 	Project  string            `json:"project"`
 	PInc     ident.Incarnation `json:"pinc"`
@@ -21,18 +22,18 @@ type task struct {
 	Attempts int               `json:"attempts,omitempty"` // failed ones in a row
 	Less     int               `json:"less,omitempty"`     // how often the input of one call is halved
 	NotYet   int64             `json:"not_yet,omitempty"`  // no attempt is made before; milliseconds since 1970
-	// Owner is who works on the task, and Lease until when nobody else may, in milliseconds since 1970. A result is
-	// taken only from the owner.
+	// Owner identifies the process that works on the task. Lease is the time until which no other process may, in
+	// milliseconds since 1970. Only the owner's result is accepted.
 	Owner string `json:"owner,omitempty"`
 	Lease int64  `json:"lease,omitempty"`
-	// Anew says that the summary is made again from the first message. Draft is how far that has come. The session
-	// keeps the summary that it has until the draft is whole.
+	// Anew means that a new summary is made from the first message on. Draft is the unfinished summary; the session
+	// keeps its old one until the draft is complete.
 	Anew  bool                   `json:"anew,omitempty"`
 	Draft *session.SummaryRecord `json:"draft,omitempty"`
 }
 
-// due is when the next attempt may be made. A process that is alone on its store need not wait for the lease of one
-// that died.
+// due returns when the next attempt may be made. A process that has the store to itself ignores leases of earlier
+// processes.
 func (svc *Service) due(job *task) time.Time {
 	if svc.db.Alone {
 		return records.TimeOf(job.NotYet)
@@ -40,9 +41,9 @@ func (svc *Service) due(job *task) time.Time {
 	return records.TimeOf(max(job.NotYet, job.Lease))
 }
 
-// ask makes sure of a task that extends a session's summary as a window wishes, and gives its entry in the queue. The
-// entry is nil where the session is gone, the queue is full, or the session has another summary than the window was
-// made with: whether that one is enough, only another window can tell.
+// ask makes sure that there is a task to extend a session's summary as a window requests, and returns its entry in the
+// queue. The entry is nil if the session was deleted, the queue is full, or the session's summary has changed since the
+// window was made. In the last case, only a new window can tell whether the new summary suffices.
 func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (_ *entry, changed bool, err error) {
 	if entry := svc.queue.next(w.Sinc, svc.db.Now()); entry != nil {
 		return entry, false, nil
@@ -59,7 +60,7 @@ func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (_ *entry, c
 		}
 		var h session.Head
 		if got[0].Value == nil || json.Unmarshal(got[0].Value, &h) != nil || h.Incarnation != w.Sinc {
-			return nil, nil // deleted meanwhile
+			return nil, nil // deleted in the meantime
 		}
 		if changed = h.Covered() != w.Had; changed {
 			return nil, nil
@@ -81,8 +82,8 @@ func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (_ *entry, c
 	return svc.queue.add(w.Caller.Tenant, w.Sinc, *due), false, nil
 }
 
-// MakeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and
-// tells whether the session has another summary by then.
+// MakeWanted queues the summary that a window requests. If the window may wait, it waits for the summary and reports
+// whether the session has a new one.
 func (svc *Service) MakeWanted(ctx context.Context, w window.SummaryWish) (changed bool) {
 	entry, changed, err := svc.ask(ctx, &w)
 	if err != nil {
@@ -93,14 +94,14 @@ func (svc *Service) MakeWanted(ctx context.Context, w window.SummaryWish) (chang
 	return w.Wait > 0 && (changed || entry != nil && svc.await(ctx, &w, entry))
 }
 
-// foreignPoll is how often a wait looks for a summary that another server makes.
+// foreignPoll is the interval at which a wait checks for a summary that another server makes.
 const foreignPoll = 200 * time.Millisecond
 
-// await waits for an attempt on a task, at most as long as a window may, and tells whether the session has another
-// summary then than the window was made with. It does not wait where the next attempt is later than that.
+// await waits for an attempt on a task, for as long as the window may wait, and reports whether the session's summary
+// has changed since the window was made. It does not wait if the next attempt begins too late.
 func (svc *Service) await(ctx context.Context, w *window.SummaryWish, entry *entry) bool {
 	wait, key := w.Wait, records.Session.Key(w.Pinc, w.Session)
-	if deadline, ok := ctx.Deadline(); ok { // Half of the time is left for the window itself.
+	if deadline, ok := ctx.Deadline(); ok { // Leave half of the time for the window itself.
 		wait = min(wait, time.Until(deadline)/2)
 	}
 	tried, soon := svc.queue.attempt(entry, svc.db.Now().Add(wait))

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// keep stores a summary, what the session says of it, and what became of the task, in one commit. Where the task is
-// somebody else's by now, the result came too late and changes nothing. calls is how many calls of the provider the
+// keep stores a summary, the session's head and the new state of the task in one commit. If another process has taken
+// over the task, the result is too late and changes nothing. calls is the number of calls of the provider that the
 // result took.
 func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply Reply, calls int64,
 ) (time.Time, error) {
@@ -47,7 +47,7 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 		}
 		rec.Created = t.Now
 		next := w.job
-		if rewound { // The attempt may have read what was superseded meanwhile: the next one begins at once.
+		if rewound { // The attempt may have read messages that were superseded since, so another one begins at once.
 			next.Owner, next.Lease = "", 0
 			return t.Now, t.PutJSON(w.key, next)
 		}
@@ -71,19 +71,19 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 	})
 }
 
-// rewound tells whether the session was rewound since the attempt began.
+// rewound reports whether the session was rewound since the attempt began.
 func (w *work) rewound(t *records.Tx, sinc ident.Incarnation) (bool, error) {
 	_, h, _, err := w.svc.sessionFor(t, ident.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
 	return err == nil && !h.Superseded.Equal(w.gone), err
 }
 
-// update runs a change of the task's tenant.
+// update runs a transaction of the task's tenant.
 func (w *work) update(ctx context.Context, do func(*records.Tx) (time.Time, error)) (time.Time, error) {
 	return records.Update(ctx, w.svc.db, ident.Caller{Tenant: w.tenant}, ident.Once{}, do)
 }
 
-// set makes a summary the session's. It answers summary_changed where the session has another summary than the attempt
-// went on from.
+// set makes a summary the session's current one. It returns summary_changed if the session's summary has changed since
+// the attempt began.
 func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRecord) error {
 	p, h, set, err := w.svc.sessionFor(t, ident.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
 	if err != nil {
@@ -106,16 +106,16 @@ func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRe
 	return t.PutJSON(records.Session.Key(p.Incarnation, w.job.Session), h)
 }
 
-// owns tells whether the task is still as it was claimed. That it stays so is a precondition of the commit.
+// owns reports whether the task is unchanged since it was claimed. The commit fails if it changes later.
 func (w *work) owns(t *records.Tx) (bool, error) {
 	got, err := t.Get(w.key)
 	return err == nil && string(got[0].Value) == string(w.record), err
 }
 
-// failed notes that an attempt gave no summary, and says when the next one is due. The session's summary stays as it
-// is.
+// failed records that an attempt produced no summary, and returns when the next one is due. The session keeps its
+// summary.
 func (w *work) failed(ctx context.Context, failed *ProviderError) (time.Time, error) {
-	if ctx.Err() != nil { // the server stops: the provider is not to blame
+	if ctx.Err() != nil { // the server is stopping; the provider did not fail
 		return w.release(context.WithoutCancel(ctx))
 	}
 	w.svc.db.Log.Warn("a summary could not be made; it is tried again later", "tenant", w.tenant,
@@ -150,7 +150,7 @@ func (w *work) failed(ctx context.Context, failed *ProviderError) (time.Time, er
 	})
 }
 
-// release gives the task back as it was before it was claimed.
+// release restores the task to its state before it was claimed.
 func (w *work) release(ctx context.Context) (time.Time, error) {
 	return w.update(ctx, func(t *records.Tx) (time.Time, error) {
 		next := w.job
@@ -162,7 +162,7 @@ func (w *work) release(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// drop ends a task that has nothing to do any more. Where another task has taken its place, that one is due now.
+// drop deletes a task that has nothing left to do. If it has been replaced by another task, that one is due now.
 func (w *work) drop(ctx context.Context) (due time.Time, err error) {
 	err = w.svc.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
 		Delete: [][]byte{w.key}})
@@ -172,7 +172,8 @@ func (w *work) drop(ctx context.Context) (due time.Time, err error) {
 	return time.Time{}, err
 }
 
-// jittered gives a wait between half of d and d, so that what failed together does not come back together.
+// jittered returns a random duration between half of d and d, so that tasks that failed together are not retried
+// together.
 func (svc *Service) jittered(d time.Duration) time.Duration {
 	var b [8]byte
 	svc.db.Random(b[:])

@@ -183,8 +183,8 @@ func TestSummaryOvertakesAWindow(t *testing.T) {
 	}
 }
 
-// killable is a store whose n-th commit from a moment on fails, before or after it was carried out, and all later ones too,
-// as those of a process that was killed.
+// killable is a store whose n-th commit from a moment on fails, before or after it was carried out, and all later ones
+// too, as those of a process that was killed.
 type killable struct {
 	store.Store
 	mu    sync.Mutex
@@ -213,8 +213,8 @@ func (f *killable) Commit(ctx context.Context, tenant string, b store.Batch) err
 	return f.Store.Commit(ctx, tenant, b)
 }
 
-// TestSummaryKilled kills the process at every write from the window that asks for a summary to the end of the job. What
-// is left is consistent, and the next process carries on to the same end, with no message summarised twice.
+// TestSummaryKilled kills the process at every write from the window that asks for a summary to the end of the job.
+// What is left is consistent, and the next process carries on to the same end, with no message summarised twice.
 func TestSummaryKilled(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {

@@ -13,15 +13,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// fold is what one call of the provider adds to the summary.
+// fold has the messages that one call of the provider adds to the summary.
 type fold struct {
 	messages []Message
-	covers   uint64    // the last message that the summary covers then
-	count    uint64    // how many messages it adds
-	turns    [2]uint32 // the first turn that it adds and the last
+	covers   uint64    // the last message that the summary then covers
+	count    uint64    // number of messages that it adds
+	turns    [2]uint32 // the first and last turn that it adds
 }
 
-// foldEntry is a message that may be added. Its Call is the message that made the call which it answers, or itself.
+// foldEntry is a message that may be added. Its Call is the message with the call that it answers, or itself.
 type foldEntry struct {
 	transcript.Header
 	speaker, text string
@@ -29,19 +29,19 @@ type foldEntry struct {
 }
 
 const (
-	// foldOverhead is about what a message costs a call beside its words, in tokens.
+	// foldOverhead is the approximate number of tokens that a message takes besides its text.
 	foldOverhead = 16
-	// maxSpeaker bounds what names a message's speaker, in bytes.
+	// maxSpeaker is the maximum length of a speaker's name, in bytes.
 	maxSpeaker = 128
 )
 
-// gather reads the messages behind the summary, as many as one call takes. It does not part a call of a tool from its
-// results, unless they are longer than one call takes; then they are shortened.
+// gather reads the messages after the summary, as many as fit into one call of the provider. It keeps each tool call
+// together with its results, and shortens them if they do not fit.
 func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error) {
 	count := w.svc.sessions.Counter(ctx, 0)
 	limit := input >> w.job.Less
 	var entries []foldEntry
-	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read
+	behind := map[uint64]bool{} // calls with a result after the entries, among the messages read
 	total, at := 0, uint64(0)
 	if w.from != nil {
 		at = w.from.Covers
@@ -69,11 +69,11 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 		}
 	}
 	f := &fold{covers: at}
-	if total > limit { // something is left for the next call
+	if total > limit { // some messages are left for the next call
 		end := wholeAtoms(entries, behind)
 		f.covers = entries[len(entries)-1].Seq
 		if end < len(entries) {
-			// The messages between are delegations', which no summary holds, or superseded.
+			// The messages in between are superseded, or of delegations, which summaries do not cover.
 			f.covers = w.gone.LastMessage(entries[end].Seq - 1)
 		}
 		entries = entries[:end]
@@ -91,9 +91,9 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	return f, nil
 }
 
-// wholeAtoms is how many of the entries one call takes. It leaves the last one, which was too much, and all of a tool's
-// call of which some entry is left. Where nothing would stay, it takes them all. behind are the calls with a result
-// behind the entries.
+// wholeAtoms returns how many of the entries to put into one call. It leaves out the last one, which no longer fits,
+// and then all entries of tool calls that would be incomplete. If nothing would be left, it returns all of them. behind
+// are the calls with a result after the entries.
 func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
 	end := len(entries)
 	leave := func(from int) {
@@ -114,7 +114,7 @@ func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
 	return end
 }
 
-// shorten cuts messages until all of them fit one call.
+// shorten cuts messages until all of them fit into one call.
 func shorten(entries []foldEntry, limit int, count func(string) int) {
 	total := 0
 	for i := range entries {
@@ -129,8 +129,8 @@ func shorten(entries []foldEntry, limit int, count func(string) int) {
 	}
 }
 
-// foldable reads a stored message as the summariser gets it. It is nil for a message of a delegation, because no
-// summary holds those.
+// foldable returns a stored message in the form for the summariser. It returns nil for messages of delegations, which
+// summaries do not cover.
 func foldable(seq uint64, body []byte) *foldEntry {
 	h, m, err := transcript.ParseBody(body)
 	if err != nil || h.Seq != seq {

@@ -15,39 +15,38 @@ import (
 )
 
 const (
-	// workers is how many calls of the provider run at once, perTenant how many of them for one tenant.
+	// workers is the maximum number of concurrent calls of the provider, perTenant that for one tenant.
 	workers   = 4
 	perTenant = 2
-	// maxWaiting bounds the tasks of a tenant that a process remembers. The store holds all of them, and looks at it
-	// find the rest.
+	// maxWaiting limits the queued tasks of each tenant. The rest remain in the store and are found later.
 	maxWaiting = 1000
-	// page is how many tasks one look reads.
+	// page is the number of tasks that are read from the store at once.
 	page = 64
 )
 
-// queue is what this process knows of the tasks, tenant by tenant, so that each has its turn. It may be lost or out of
-// date, because the records in the store alone say what there is to do.
+// queue holds the tasks that this process knows, by tenant, so that tenants take turns. It may be lost or out of date,
+// because only the records in the store determine what is to be done.
 type queue struct {
 	mu      sync.Mutex
 	turns   *admission.Turns
-	lines   map[string][]*entry // by tenant, in the order in which they came
+	lines   map[string][]*entry // by tenant, in order of arrival
 	waiting map[ident.Incarnation]*entry
-	holds   map[string]time.Time // by model: the provider wants no calls before that time
-	pages   map[string][]byte    // by tenant: the last key that a look has read; without one, the next look begins anew
+	holds   map[string]time.Time // by model: the time before which the provider wants no calls
+	pages   map[string][]byte    // by tenant: the last key that was read from the store; nil means to start again
 	bell    jobs.Bell
 }
 
-// entry is one session whose summary is to be made.
+// entry is a session whose summary is to be made.
 type entry struct {
 	tenant  string
 	session ident.Incarnation
 	due     time.Time
 	running bool
-	tried   chan struct{} // closed when the next attempt has ended
+	tried   chan struct{} // closed at the end of the next attempt
 }
 
-// next gives a session's entry where an attempt runs or is due. Otherwise it is nil, because another process may have
-// ended the task meanwhile.
+// next returns a session's entry if an attempt is running or due. Otherwise it returns nil, because another process may
+// have completed the task in the meantime.
 func (q *queue) next(session ident.Incarnation, now time.Time) *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +56,7 @@ func (q *queue) next(session ident.Incarnation, now time.Time) *entry {
 	return nil
 }
 
-// add queues a session, or makes it due earlier, and gives its entry; nil where the queue is full.
+// add queues a session, or makes it due earlier, and returns its entry, or nil if the queue is full.
 func (q *queue) add(tenant string, session ident.Incarnation, due time.Time) *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,8 +78,7 @@ func (q *queue) add(tenant string, session ident.Incarnation, due time.Time) *en
 	return e
 }
 
-// nextTasks are the tasks that the next look at a tenant reads. A look that finds none is followed by one from the
-// start.
+// nextTasks returns the range of a tenant's tasks to read next. After the last task it starts again with the first.
 func (q *queue) nextTasks(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,8 +91,9 @@ func (q *queue) nextTasks(tenant string) store.Range {
 	return jobs
 }
 
-// enqueue queues tasks that this process may not know yet, because an earlier process or another server made them, and
-// tells whether there may be more of them. It leaves out those that failed too often: they wait until somebody asks.
+// enqueue queues tasks from the store that this process may not know yet, because another process created them. It
+// reports whether there may be more. It skips tasks that failed too often; these run again when a window or a client
+// asks.
 func (svc *Service) enqueue(tenant string, found []store.Item) (more bool) {
 	for _, it := range found {
 		var job task
@@ -102,7 +101,7 @@ func (svc *Service) enqueue(tenant string, found []store.Item) (more bool) {
 			continue
 		}
 		session, _ := records.SummaryJob.Split(it.Key)
-		if !svc.queue.knows(session) { // The queue knows better when its own are due.
+		if !svc.queue.knows(session) { // The queue knows better when its own entries are due.
 			more = svc.queue.add(tenant, session, svc.due(&job)) != nil || more
 		}
 	}
@@ -116,7 +115,7 @@ func (q *queue) knows(session ident.Incarnation) bool {
 	return q.waiting[session] != nil
 }
 
-// looked notes how far looks at a tenant have come.
+// looked records the position up to which a tenant's tasks have been read.
 func (q *queue) looked(tenant string, found []store.Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,8 +124,8 @@ func (q *queue) looked(tenant string, found []store.Item) {
 	}
 }
 
-// take gives an entry that is due, of the tenant whose turn it is. Where none is due, it says when to look again; that
-// is the zero time where nothing waits for time to pass. Whoever takes an entry must give it back.
+// take returns an entry that is due, of the tenant whose turn it is. If none is due, it returns the time at which the
+// next one will be, or the zero time if none will. The caller must return the entry with give.
 func (q *queue) take(now time.Time) (*entry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,8 +144,8 @@ func (q *queue) take(now time.Time) (*entry, time.Time) {
 	return e, time.Time{}
 }
 
-// due is the tenant's first entry that is due, or otherwise the one that will be due first, among those on which no
-// attempt runs.
+// due returns the tenant's first entry that is due, or else the one that will be due first. It skips entries with a
+// running attempt.
 func (q *queue) due(tenant string, now time.Time) (first *entry) {
 	for _, e := range q.lines[tenant] {
 		switch {
@@ -160,7 +159,8 @@ func (q *queue) due(tenant string, now time.Time) (first *entry) {
 	return first
 }
 
-// give puts an entry back after an attempt. It is due again at a time; at the zero time it is done with.
+// give returns an entry after an attempt. The entry is due again at the given time; the zero time means that it is
+// done.
 func (q *queue) give(e *entry, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +171,7 @@ func (q *queue) give(e *entry, due time.Time) {
 	close(e.tried)
 	e.tried = make(chan struct{})
 	if !due.IsZero() {
-		line = append(line, e) // behind those that wait already
+		line = append(line, e) // after those that are waiting already
 	} else {
 		delete(q.waiting, e.session)
 	}
@@ -183,7 +183,7 @@ func (q *queue) give(e *entry, due time.Time) {
 	q.bell.Ring()
 }
 
-// hold keeps calls of a model back until a time.
+// hold delays calls of a model until a time.
 func (q *queue) hold(model string, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,7 +192,7 @@ func (q *queue) hold(model string, until time.Time) {
 	}
 }
 
-// held is the time until which calls of a model are held back, or the zero time.
+// held returns the time until which calls of a model are delayed, or the zero time.
 func (q *queue) held(model string, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -204,16 +204,16 @@ func (q *queue) held(model string, now time.Time) time.Time {
 	return until
 }
 
-// attempt gives a channel that is closed when the entry's next attempt has ended, and tells whether one runs or is due
-// before a time.
+// attempt returns a channel that is closed at the end of the entry's next attempt, and reports whether one is running
+// or due before a time.
 func (q *queue) attempt(e *entry, before time.Time) (tried <-chan struct{}, soon bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return e.tried, e.running || e.due.Before(before)
 }
 
-// MakeSummary makes one attempt on one task, where any is due, and tells whether it did. If not, next is when to look
-// again, or the zero time where nothing waits for time to pass.
+// MakeSummary makes one attempt on one task that is due, and reports whether there was one. If not, next is the time at
+// which the next task will be due, or the zero time if none will.
 func (svc *Service) MakeSummary(ctx context.Context) (done bool, next time.Time, err error) {
 	if svc.summariser == nil {
 		return false, time.Time{}, nil
@@ -223,7 +223,7 @@ func (svc *Service) MakeSummary(ctx context.Context) (done bool, next time.Time,
 		return false, next, nil
 	}
 	due, err := svc.workOn(ctx, entry)
-	if err != nil { // The store failed, not the provider, and the record is still there.
+	if err != nil { // The store failed, not the provider, so the task is still there.
 		due = svc.db.Now().Add(svc.jittered(maxBackoff / 15))
 	}
 	svc.queue.give(entry, due)

@@ -10,40 +10,40 @@ import (
 type Summariser interface {
 	// Summarise makes one request to the provider. Its error is a *ProviderError.
 	Summarise(ctx context.Context, r Request) (Reply, error)
-	// Prompt names the version of the prompt: part of what identifies a summary.
+	// Prompt returns the version of the prompt, which is stored with each summary.
 	Prompt() string
 }
 
-// Request is what one call of the provider is to fold together.
+// Request is the input of one call of the provider, which extends the previous summary by messages.
 type Request struct {
-	Model     string    // "": the operator's
-	Previous  string    // the running summary; "": none yet
-	Messages  []Message // oldest first, cut to the input's bound
+	Model     string    // "" means the operator's
+	Previous  string    // the running summary, or ""
+	Messages  []Message // oldest first, shortened to fit the input
 	MaxTokens int       // of the reply
 }
 
-// Message is one message as the summariser reads it.
+// Message is a message in the form for the summariser.
 type Message struct {
 	Turn    uint32
 	Speaker string // user, assistant, "tool NAME", "A to B"
 	Text    string
 }
 
-// Reply is what the provider answered. Tokens are those that it counted.
+// Reply is the provider's response. Tokens are the provider's counts.
 type Reply struct {
 	Text, Model         string
 	TokensIn, TokensOut int
 }
 
-// ProviderError is why a call of the provider gave no summary. Nothing in it tells keys, addresses or bodies.
+// ProviderError is the reason why a call of the provider produced no summary. It contains no keys, addresses or bodies.
 type ProviderError struct {
 	// Code is provider_timeout, provider_unreachable, provider_rate_limited, provider_error, provider_refused,
 	// empty_reply or bad_reply.
 	Code       string
-	RetryAfter time.Duration // as the provider asked; 0: it did not say
-	Permanent  bool          // the same request will not succeed by itself
+	RetryAfter time.Duration // as the provider asked, or 0
+	Permanent  bool          // repeating the request is useless
 	Detail     string
-	// Tokens that were used nevertheless.
+	// Tokens that the failed call used.
 	TokensIn, TokensOut int
 }
 

@@ -1,10 +1,10 @@
 // Package summary makes running summaries of sessions with a language model.
 //
-// A window that leaves messages out may wish for a summary of them. The wish becomes a task: a record, one for a
-// session, however many windows ask. Workers of every server take tasks in turn, fair between tenants, and make one
-// call of the provider for each attempt: it folds the next messages into the summary that there is. The hard idea is
-// that no transaction is held across a call. A worker claims a task with a lease, calls, and stores the result only
-// where the task is still its own and the session has the summary that the call went on from.
+// A window that leaves messages out may request a summary of them. The request becomes a task, which is a record; each
+// session has at most one, however many windows ask. Workers of all servers take tasks, in turn for each tenant. An
+// attempt is one call of the provider, which adds the next messages to the current summary. No transaction is open
+// during the call: a worker claims a task with a lease, calls the provider, and stores the result only if the task is
+// still its own and the session's summary has not changed.
 package summary
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// Service makes summaries in the background, one of a session at a time.
+// Service makes summaries in the background, one at a time for each session.
 type Service struct {
 	db         *records.DB
 	projects   *project.Service
@@ -33,7 +33,7 @@ type Service struct {
 	queue      queue
 }
 
-// New makes the room; with a nil summariser no summaries are made.
+// New returns a Service. If the summariser is nil, no summaries are made.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, windows *window.Service,
 	s Summariser) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, windows: windows, summariser: s,
@@ -41,7 +41,7 @@ func New(db *records.DB, projects *project.Service, sessions *session.Service, w
 			waiting: map[ident.Incarnation]*entry{}, holds: map[string]time.Time{}, pages: map[string][]byte{}}}
 }
 
-// Units are the background work of summaries: it queues tasks that this process may not know yet.
+// Units returns the background work of summaries, which queues tasks that this process may not know yet.
 func (svc *Service) Units() []jobs.Unit {
 	return []jobs.Unit{{
 		Due: func(tenant string, _ time.Time) store.Range { return svc.queue.nextTasks(tenant) },
@@ -50,7 +50,7 @@ func (svc *Service) Units() []jobs.Unit {
 		}}}
 }
 
-// Start has summaries made, several at once, until ctx ends, where there is a provider.
+// Start starts workers that make summaries until ctx ends, if there is a provider.
 func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
 	if svc.summariser == nil {
 		return
@@ -60,7 +60,7 @@ func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// Checks are of summaries that are still to be made. Those that are made are checked with their sessions.
+// Checks returns the checks of tasks. Finished summaries are checked with their sessions.
 func Checks(sessions *session.Checks) verify.Checks {
 	return verify.Checks{{Kind: records.SummaryJob, Record: func(s *verify.Space, it store.Item) {
 		s.Decode(it, new(task))

@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// input bounds the messages of one call, message each of them, and output the reply, in tokens of o200k_base.
+	// input limits all messages of one call, message each of them, and output the reply, in tokens of o200k_base.
 	input   = 12_000
 	message = 2_000
 	output  = 1_024
-	// timeout is the longest that one call may take, lease how long nobody else may take its task.
+	// timeout limits one call; lease is how long other processes may not take its task.
 	timeout = 75 * time.Second
 	lease   = 2 * time.Minute
 	// A failed attempt is repeated after backoff, which doubles each time up to maxBackoff.
 	backoff    = time.Second
 	maxBackoff = 15 * time.Minute
-	// After maxAttempts failures in a row, a window or a refresh must ask again. maxLess bounds how often the input is
-	// halved because it was too much at once.
+	// After maxAttempts failures in a row, the task waits until a window or a refresh asks again. maxLess is the number
+	// of times that the input is halved because it was too long for the model.
 	maxAttempts = 10
 	maxLess     = 4
 )
 
-// work is one attempt on a task.
+// work is an attempt on a task.
 type work struct {
 	svc    *Service
 	tenant string
 	key    []byte // of the task
 	job    task
-	record []byte                 // the task as it stands in the store; nil: there is none
-	head   session.SummaryHead    // of the session's summary when the attempt began
-	gone   transcript.Runs        // what of the session was superseded then
-	from   *session.SummaryRecord // what the summary goes on from; nil: the first message
+	record []byte                 // the stored task, or nil
+	head   session.SummaryHead    // the session's summary when the attempt began
+	gone   transcript.Runs        // superseded messages of the session at that time
+	from   *session.SummaryRecord // the summary to extend; nil to begin with the first message
 	model  string
 }
 
-// workOn makes one attempt and says when the next one is due. That is the zero time where the task is done.
+// workOn makes one attempt and returns when the next one is due, or the zero time if the task is done.
 func (svc *Service) workOn(ctx context.Context, entry *entry) (due time.Time, err error) {
 	w := &work{svc: svc, tenant: entry.tenant, key: records.SummaryJob.Key(entry.session)}
 	if due, err = w.load(ctx); err != nil || w.record == nil || due.After(svc.db.Now()) {
@@ -71,18 +71,18 @@ func (svc *Service) workOn(ctx context.Context, entry *entry) (due time.Time, er
 	}
 	if len(f.messages) > 0 {
 		due, err = w.attempt(ctx, entry.session, f)
-	} else if w.from != nil { // There are messages of delegations alone, and the summary as it is covers these too.
+	} else if w.from != nil { // Only messages of delegations are left, so the summary stays the same.
 		due, err = w.keep(ctx, entry.session, f, Reply{Text: w.from.Text, Model: w.from.Model}, 0)
 	} else {
 		return w.drop(ctx)
 	}
-	if fault.IsNotFound(err) { // the session was deleted meanwhile
+	if fault.IsNotFound(err) { // the session was deleted in the meantime
 		return w.drop(ctx)
 	}
 	return due, err
 }
 
-// attempt makes one call of the provider and keeps what came of it.
+// attempt makes one call of the provider and stores the result.
 func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (due time.Time, err error) {
 	req := Request{Model: w.model, Messages: f.messages, MaxTokens: output}
 	if w.from != nil {
@@ -104,7 +104,7 @@ func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (du
 	return w.keep(ctx, sinc, f, reply, 1)
 }
 
-// checkReply answers a *ProviderError for a reply that is no summary.
+// checkReply returns a *ProviderError if a reply is not a summary.
 func checkReply(r Reply) error {
 	refused := &ProviderError{TokensIn: r.TokensIn, TokensOut: r.TokensOut}
 	switch {
@@ -120,7 +120,7 @@ func checkReply(r Reply) error {
 	return refused
 }
 
-// load reads the task and says when it is due. It leaves record nil where there is no task any more.
+// load reads the task and returns when it is due. It leaves record nil if the task no longer exists.
 func (w *work) load(ctx context.Context) (due time.Time, err error) {
 	found, err := w.svc.db.ReadItem(ctx, w.tenant, w.key)
 	if err != nil || found.Value == nil && !found.Damaged {
@@ -134,7 +134,7 @@ func (w *work) load(ctx context.Context) (due time.Time, err error) {
 	return w.svc.due(&w.job), nil
 }
 
-// claim takes the task for as long as one attempt may last. It is not ok where somebody was faster.
+// claim takes a lease on the task for the duration of one attempt. ok is false if another process was faster.
 func (w *work) claim(ctx context.Context) (due time.Time, ok bool, err error) {
 	now := w.svc.db.Now()
 	w.job.Owner, w.job.Lease = w.svc.db.NewID("", 10), now.Add(lease).UnixMilli()
@@ -151,7 +151,7 @@ func (w *work) claim(ctx context.Context) (due time.Time, ok bool, err error) {
 	return records.TimeOf(w.job.Lease), err == nil, err
 }
 
-// begin reads what the summary goes on from and tells whether there is anything to do.
+// begin reads the summary to extend and reports whether there is anything to do.
 func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) {
 	p, h, _, err := w.svc.sessions.ReadHead(ctx, ident.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session)
 	if fault.IsNotFound(err) {
@@ -167,8 +167,8 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 	w.model, w.head = set.Settings.SummaryModel, h.Covered()
 	w.gone = h.Superseded
 	if w.job.Through = min(w.job.Through, h.Messages); w.gone.Message(w.job.Through) {
-		// A rewind took back what the task was about. The next window asks for the summary that it needs, and what a
-		// person asked for is made of all before the newest question.
+		// A rewind superseded the messages that the task was to cover. A window will request another summary when it
+		// needs one. A refresh then covers all messages before the newest question.
 		if !w.job.Anew {
 			return false, nil
 		}
@@ -176,7 +176,7 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 	}
 	if w.job.Anew {
 		if w.from = w.job.Draft; w.from != nil && !session.Within(w.from.Covers, h.Extent()) {
-			w.from = nil // A rewind took back what the draft covers.
+			w.from = nil // A rewind superseded messages that the draft covers.
 		}
 		return w.job.Through > 0, nil
 	}
@@ -187,7 +187,7 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if s == nil { // The summary is damaged and made again from the messages.
+	if s == nil { // The summary is damaged, so a new one is made from the messages.
 		w.job.Anew, w.job.Through = true, max(w.job.Through, w.head.Covers)
 		return true, nil
 	}

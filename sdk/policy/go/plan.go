@@ -147,7 +147,7 @@ func (p *Plan) withText(o *opRecord, text Text) {
 	}
 }
 
-// add writes one op, or returns nil if the buffer is full. A module holds it once, however many ops a policy uses.
+// add writes one op, or returns nil if the buffer is full. The methods share it to keep modules small.
 //
 //go:noinline
 func (p *Plan) add(code OpCode, first, last int, why Text) *opRecord {
