@@ -330,7 +330,8 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 	for i, op := range ops { // a message that is cut is one
 		if op.Code == mneme.OpTruncate && table.BudgetMessages > 0 {
 			kept[ops[i].First] = true
-			if whole := *table; fits(table, least, 0) {
+			whole := *table
+			if fits(table, least, 0) {
 				whole.BudgetTokens = 0
 				if !fits(&whole, kept, 0) {
 					t.Fatalf("the window exceeds its messages: %q", brief(ops))

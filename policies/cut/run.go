@@ -23,7 +23,8 @@ func RunAt(records mneme.Records, first, end int) Run {
 			return run
 		}
 		for i := run.End; i < a.End; i++ {
-			if r := records.At(i); a.Facts.Question() {
+			r := records.At(i)
+			if a.Facts.Question() {
 				run.Question += uint64(r.Tokens)
 			} else {
 				run.Question += uint64(r.CompressedTokens)

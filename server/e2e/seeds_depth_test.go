@@ -32,9 +32,10 @@ func seed003Depths(t *testing.T) {
 		c.do("PATCH", c.path("/settings"), object{"session_history_depth": depth}).want(200)
 		full, early, oldest := 0, 0, 0
 		for _, l := range c.lines("s") {
+			n := 0
 			if strings.HasPrefix(l, "Assistant: ") {
 				full++
-			} else if n := 0; strings.HasPrefix(l, "[earlier question] (turn ") {
+			} else if strings.HasPrefix(l, "[earlier question] (turn ") {
 				if _, err := fmt.Sscanf(l, "[earlier question] (turn %d): q%d", &n, &n); err != nil || oldest > 0 && n != oldest+early {
 					t.Errorf("depth %d: %s after %d", depth, l, early)
 				}

@@ -295,7 +295,8 @@ func (svc *Service) Fill(ctx context.Context, tenant string, session ident.Incar
 		next := 0
 		bodies[i] = filled(b, func(h *hole) []byte {
 			blob := r.Keys[next].Value
-			if next++; len(blob) != int(h.size) || sumOf(blob) != h.sum {
+			next++
+			if len(blob) != int(h.size) || sumOf(blob) != h.sum {
 				return nil
 			}
 			return blob

@@ -182,7 +182,8 @@ func (c *Cluster) Processes() (pids []int, ended time.Duration, err error) {
 				ended += time.Duration(n) * time.Second / 100
 			}
 		}
-		if pid, _ := strconv.Atoi(name); name == postmaster || fields[1] == postmaster {
+		pid, _ := strconv.Atoi(name)
+		if name == postmaster || fields[1] == postmaster {
 			pids = append(pids, pid)
 		}
 	}
