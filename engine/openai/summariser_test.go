@@ -293,7 +293,7 @@ func TestOptions(t *testing.T) {
 		{"//example.com", "", "must begin with http"},
 		{"https://", "", "names no host"},
 		{"https://:443/v1", "", "names no host"},
-		{"https://user:" + secret + "@exa mple.com", "", "not readable"},
+		{"https://user:" + secret + "@exa mple.com", "", "not a valid URL"},
 		{"https://example.com/v1?key=" + secret, "", "no query"},
 		{"https://example.com/v1#" + secret, "", "no query"},
 		{"", secret + "\n", "position 21"},
