@@ -56,7 +56,8 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 			continue
 		}
 		path := strings.NewReplacer("{project}", "default", "{session}", "chat", "{model}", "gpt-4.1", "{response}", "resp_1",
-			"{operation}", "speech").Replace(route)
+			"{operation}", "speech", "{file}", "file_1", "{batch}", "batch_1", "{conversation}", "conv_1", "{item}", "msg_1",
+			"{vendor}", "openai").Replace(route)
 		for method := range item.(map[string]any) {
 			method, body := strings.ToUpper(method), ""
 			if method == http.MethodPost {
