@@ -83,7 +83,7 @@ func TestToolsTellModelsWhatIsWrong(t *testing.T) {
 		"importance 11": {"memory_store", `{"key":"k","content":"x","importance":11}`,
 			"out_of_range", "from 0 to 1"},
 		"too long": {"memory_store", `{"key":"k","content":"` + strings.Repeat("x", 1<<20+1) + `"}`,
-			"content_too_large", "pieces"},
+			"content_too_large", "split it"},
 		"too many tags": {"memory_store", `{"key":"k","content":"x","tags":"` + strings.Repeat("a,b,", 5_000) + `"}`,
 			"too_many", "64"},
 		"tags of lists": {"memory_store", `{"key":"k","content":"x","tags":[["a"]]}`,
