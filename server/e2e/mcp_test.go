@@ -79,7 +79,7 @@ func (s *mcpSession) converse(c client) {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	s.use("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily"})
-	text, r := s.use("memory_recall", object{"query": "which colour does Ada like?"})
+	text, r := s.use("memory_recall", object{"query": "which favourite colour has Ada?"})
 	if found := r.StructuredContent.(map[string]any)["memories"].([]any); r.IsError || len(found) == 0 ||
 		!strings.Contains(text, "teal. <ünï>") || found[0].(map[string]any)["key"] != "favourite_colour" {
 		t.Errorf("%s %+v", text, r.StructuredContent)

@@ -21,7 +21,7 @@ import (
 type figures struct {
 	requests, messages, gone int
 	exempt, exemptRecallable int // texts that were edited or deleted where nobody can see it
-	forks, side, lost        int
+	lost                     int
 	cases                    map[align.Case]int
 	faulty                   map[string][]uint64 // seeds
 }

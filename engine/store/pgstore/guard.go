@@ -44,7 +44,7 @@ func guardOf(version string) guard {
 }
 
 // errUnguarded is returned for a database that neither guard works on.
-var errUnguarded = errors.New("Mneme cannot run on this database")
+var errUnguarded = errors.New("no database that Mneme can run on")
 
 // choose sets the guard and checks that it works.
 func (s *Store) choose(ctx context.Context) error {
