@@ -167,7 +167,7 @@ func (c *clusterRun) talk(i int) {
 	r := c.random(100 + uint64(i))
 	for n := 0; !c.over(); {
 		session := fmt.Sprintf("own-%d-%d", i, n)
-		h := &history{pipeline: slices.Insert(ask{}.pipeline(), 1, "tool-result-clear", "summarise")}
+		h := &history{pipeline: []string{"delegation-filter", "tool-result-clear", "summarise", "tool-pair-trim"}}
 		c.mu.Lock()
 		c.histories[session] = h
 		c.mu.Unlock()

@@ -73,7 +73,7 @@ func TestConcurrentTurns(t *testing.T) {
 		want = append(want, "user: "+said[turn], "assistant: "+said[turn])
 	}
 	w := c.assemble(object{"session_id": "s", "budget": object{"max_messages": 0, "max_tokens": 0},
-		"pipeline": []object{{"policy": "tool-pair-trim"}}})
+		"pipeline": []object{{"policy": "delegation-filter"}}})
 	if got := spoken(t, w); !slices.Equal(got, want) {
 		t.Errorf("%d messages in the window, want %d in the order of turns", len(got), len(want))
 	}
