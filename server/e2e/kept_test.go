@@ -121,7 +121,5 @@ func TestRowsOfUnkeptCalls(t *testing.T) {
 	for len(c.decisions("").Data) != 3 { // until the background job has purged the row
 	}
 	p.stop(t)
-	if o := command(t, "verify", "--data", data); o.code != 0 {
-		t.Errorf("verify: %s%s", o.stdout, o.stderr)
-	}
+	verifiedAt(t, stores.where(data)...)
 }
