@@ -325,7 +325,7 @@ describe('keyboard', () => {
       await page.keyboard.press('r');
       await page.locator('.row-detail .raw').waitFor();
       await page.keyboard.press('d');
-      await page.getByRole('dialog', { name: /What changed/ }).waitFor();
+      await page.getByRole('dialog', { name: /Changes since/ }).waitFor();
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await page.keyboard.press('?');

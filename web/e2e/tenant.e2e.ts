@@ -115,7 +115,7 @@ describe('policies', () => {
       await page.locator('form').getByRole('button', { name: 'Replay' }).click();
       const sessions = page.getByRole('region', { name: 'Sessions' });
       await sessions.waitFor();
-      await page.locator('.figures div', { hasText: 'fare otherwise' }).getByText(String(told.totals.changed_messages), { exact: true }).waitFor();
+      await page.locator('.figures div', { hasText: 'treated differently' }).getByText(String(told.totals.changed_messages), { exact: true }).waitFor();
       expect(await row(page, 'polls').locator('.number').last().textContent()).toBe(String(told.sessions.find((s: any) => s.session_id === 'polls').changed_messages));
       await picture(page, 'policy-replayed');
     });
@@ -247,7 +247,7 @@ describe('administration', () => {
       await page.getByLabel('Its name').fill('night shift');
       await page.getByLabel('Its role').selectOption('reader');
       await page.getByLabel('What it reaches').selectOption('shop');
-      await page.getByLabel(/For how many days/).fill('30');
+      await page.getByLabel(/Valid for days/).fill('30');
       await page.getByRole('button', { name: 'Make it' }).click();
       const secret = page.getByRole('dialog').locator('pre');
       const first = (await secret.textContent())!;
