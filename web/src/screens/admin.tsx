@@ -64,7 +64,7 @@ function Keys() {
                 <tr key={k.id}>
                   <td><b><Hostile text={k.name || 'unnamed'} /></b> {k.id === who.value?.key_id && <Chip tone="inject">yours</Chip>}<p class="muted"><code>{k.id}</code></p></td>
                   <td class="nowrap">{k.role.replace('_', ' ')}</td>
-                  <td>{k.projects ? <Hostile text={k.projects.join(', ')} /> : 'all projects'}</td>
+                  <td>{k.projects ? <Hostile text={k.projects.join(', ')} /> : 'all projects'}{k.namespaces && <p class="muted"><Hostile text={'in ' + k.namespaces.map((n) => n.join(' / ')).join(', ')} /></p>}</td>
                   <td>{k.agent ? <Hostile text={k.agent} /> : '–'}</td>
                   <td class="nowrap">{k.last_used_at ? <When at={k.last_used_at} /> : 'never'}</td>
                   <td class="nowrap">{k.expires_at ? <When at={k.expires_at} /> : 'never'}</td>
@@ -98,11 +98,13 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (made: Schem
   const [role, setRole] = useState<Schemas['KeySpec']['role']>('agent');
   const [within, setWithin] = useState('');
   const [days, setDays] = useState('');
+  const [namespaces, setNamespaces] = useState('');
   const [error, setError] = useState<Failure>();
+  const narrowed = role === 'tenant_admin' ? [] : namespaces.split('\n').map((line) => line.split('/').map((part) => part.trim()).filter(Boolean)).filter((n) => n.length > 0);
   const submit = async (e: Event) => {
     e.preventDefault();
     try {
-      onMade(await take(api.POST('/api/v1/keys', { body: { name, role, ...(within ? { projects: [within] } : {}), ...(days ? { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() } : {}) } })));
+      onMade(await take(api.POST('/api/v1/keys', { body: { name, role, ...(within ? { projects: [within] } : {}), ...(narrowed.length ? { namespaces: narrowed } : {}), ...(days ? { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() } : {}) } })));
     } catch (failure) {
       setError(failure as Failure);
     }
@@ -122,6 +124,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (made: Schem
             {projects?.map((p) => <option key={p.id} value={p.id}>{p.name || p.id}</option>)}
           </select>
         </label>
+        {role !== 'tenant_admin' && <label>Only these namespaces of memories, one per line, such as users / ada (empty: all)<textarea rows={2} value={namespaces} onInput={(e) => setNamespaces(e.currentTarget.value)} /></label>}
         <label>Valid for days (empty: no expiry)<input type="number" min={1} value={days} onInput={(e) => setDays(e.currentTarget.value)} /></label>
         {error && <Trouble error={error} />}
         <div class="actions"><button type="button" onClick={onClose}>Cancel</button><button type="submit" class="primary">Make it</button></div>

@@ -79,7 +79,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
             <>
               {live === 'live' && <Chip tone="keep" title="New turns and windows appear automatically.">live</Chip>} {live === 'waiting' && <Chip tone="short">reconnecting</Chip>}{' '}
               {many(info.turns, 'turn')}, {many(info.messages, 'message')}, {brief(info.tokens)} tokens, active <When at={info.last_activity_at} />{' '}
-              {info.kind === 'background' && <Chip>background</Chip>} {info.agent && <Chip><Hostile text={info.agent} /></Chip>}{' '}
+              {info.kind === 'background' && <Chip>background</Chip>} {info.agent && <Chip><Hostile text={info.agent} /></Chip>} {info.memory_namespace && <Chip title="The namespace of its memories"><Hostile text={info.memory_namespace.join(' / ')} /></Chip>}{' '}
               {info.summary && <Chip tone="summary" title={info.summary}>{many(info.summarized_count, 'message')} summarised</Chip>}
             </>
           )
