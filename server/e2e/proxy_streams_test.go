@@ -31,7 +31,7 @@ const word = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"inde
 	`"content":"Well"}}]}` + "\n\n"
 
 // TestCampaignIdleStreams opens streams whose provider has fallen silent, each in a session of its own, and holds what
-// they cost the server in memory: 48 KiB each, so that 2,000 take less than 100 MB, and four times the prompt, which is
+// they cost the server in memory: 48 KiB each, so that 2,000 take less than 100 MB, and five times the prompt, which is
 // kept until the exchange is stored. The collector runs early here, so that garbage counts for little.
 //
 //	scripts/campaigns -run IdleStreams ./server/e2e
@@ -78,7 +78,7 @@ func idleStreams(t *testing.T, mode, body string, streams int) {
 	without := p.anonymous(t)
 	defer closed(opened("s", streams))
 	each := func() int { return (p.anonymous(t) - without) * 1024 / streams }
-	most := 48<<10 + 4*len(body)
+	most := 48<<10 + 5*len(body)
 	await(t, func() bool { // until the collector has come by, which other requests have it do
 		return open(streams) && each() <= most
 	}, func() string { return fmt.Sprintf("a stream takes %d bytes, want at most %d", each(), most) })
