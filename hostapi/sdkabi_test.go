@@ -9,7 +9,10 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,11 +54,21 @@ func readSource(t *testing.T, dir string, target build.Context) source {
 			t.Fatal(err)
 		}
 	}
-	config := types.Config{Importer: importer.Default(), Sizes: types.SizesFor("gc", "wasm"), Error: unknown,
+	config := types.Config{Importer: importer.ForCompiler(set, "gc", exported), Sizes: types.SizesFor("gc", "wasm"), Error: unknown,
 		IgnoreFuncBodies: true}
 	checked, _ := config.Check(dir, set, s.files, nil)
 	s.scope = checked.Scope()
 	return s
+}
+
+// exported opens what the go command exports of a package of the standard library. importer.Default asks the GOROOT that
+// is compiled in, and a test that is built with -trimpath has none.
+func exported(path string) (io.ReadCloser, error) {
+	name, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", path).Output()
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(strings.TrimSpace(string(name)))
 }
 
 func readSDK(t *testing.T) source {
