@@ -5,16 +5,16 @@
 //
 // Each rule is one entry of a table. The comment above it names its source:
 //
-// D/x            the page x of platform.claude.com/docs
-// PT, PC, FIX    there: preserved-thinking, its prefix-checks, fix-bound-to-a-different-conversation
-// F52, ODC       there: what is new in Fable 5.2, and on-demand compaction
-// O/x, OCACHE    the page x of developers.openai.com/api/docs/guides, prompt-caching
-// OVIS           there: images-vision
-// oa, an         the types of the Python SDKs openai 3.54.0 and anthropic 2.12.0
-// owner/name#N   an issue or pull request on GitHub that quotes a real refusal
-// notes          public texts that quote one or measured it
-// second-hand    gateways and blogs
-// unquoted       the rule is documented, but the text of the refusal is the kit's own, or from memory
+//	D/x            the page x of platform.claude.com/docs
+//	PT, PC, FIX    there: preserved-thinking, its prefix-checks, fix-bound-to-a-different-conversation
+//	F52, ODC       there: what is new in Fable 5.2, and on-demand compaction
+//	O/x, OCACHE    the page x of developers.openai.com/api/docs/guides, prompt-caching
+//	OVIS           there: images-vision
+//	oa, an         the types of the Python SDKs openai 3.54.0 and anthropic 2.12.0
+//	owner/name#N   an issue or pull request on GitHub that quotes a real refusal
+//	notes          public texts that quote one or measured it
+//	second-hand    gateways and blogs
+//	unquoted       the rule is documented, but the text of the refusal is the kit's own, or from memory
 //
 // The sources were collected in November 2026. Models of the families 5.2, 5.5 and gpt-6 are as those pages describe
 // them.
