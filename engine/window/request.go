@@ -45,9 +45,9 @@ type Request struct {
 	Format        string                 `json:"format,omitempty"`
 	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
 	// Reasoning says whose reasoning is shown as reasoning_content: content, of all messages; pending, of Pending only.
-	Reasoning     string                 `json:"reasoning,omitempty"`
-	ToolResults   string                 `json:"tool_results,omitempty"`
-	Explain       bool                   `json:"explain,omitempty"`
+	Reasoning   string `json:"reasoning,omitempty"`
+	ToolResults string `json:"tool_results,omitempty"`
+	Explain     bool   `json:"explain,omitempty"`
 	// CacheControl says how to treat breakpoints in anthropic.messages: auto, keep (the default) or strip.
 	CacheControl string `json:"cache_control,omitempty"`
 	// Record is false if the window is only inspected. Then no decision is stored, no summary is requested, and the

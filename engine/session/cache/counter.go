@@ -13,12 +13,12 @@ import (
 // Counter counts the tokens of messages in one rendering. "Words" are counts by the tokenizer; "tokens" are words
 // scaled to the project's models.
 type Counter struct {
-	Format   chat.Format
-	Encoding int // in project.Encodings
-	Scale    project.Scale
-	Pictures tokens.Rule
-	Count    func(string) int // counts the words of a text
-	Reasoning ReasoningShown // of assistants, in a chat window
+	Format    chat.Format
+	Encoding  int // in project.Encodings
+	Scale     project.Scale
+	Pictures  tokens.Rule
+	Count     func(string) int // counts the words of a text
+	Reasoning ReasoningShown   // of assistants, in a chat window
 }
 
 // Scaled converts a count of words to tokens.
