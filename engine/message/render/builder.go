@@ -29,7 +29,7 @@ type Window struct {
 // Builder joins fragments and notices, in order, into a window. The zero Builder is ready for Reset. A Builder can make
 // any number of windows, one at a time.
 type Builder struct {
-	// Reasoning shows the reasoning of assistants in OpenAIChat as reasoning_content, for providers that want it back.
+	// Reasoning shows the reasoning of assistants in OpenAIChat, for providers that want it back.
 	Reasoning bool
 
 	format   Format
@@ -156,10 +156,10 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 		return
 	}
 	b.buf = append(b.buf, fr.Bytes...)
-	if b.Reasoning && fr.Reasoning != "" {
+	if b.Reasoning && fr.Reasoning != nil {
 		b.buf = append(b.buf[:len(b.buf)-1], `,"reasoning_content":`...)
-		b.buf = append(rawjson.AppendString(b.buf, fr.Reasoning), '}')
-		b.Parts[len(b.Parts)-1].Digest.Mix(prefix.Text(fr.Reasoning))
+		b.buf = append(rawjson.AppendString(b.buf, *fr.Reasoning), '}')
+		b.Parts[len(b.Parts)-1].Digest.Mix(prefix.Text(*fr.Reasoning))
 	}
 }
 

@@ -21,8 +21,8 @@ type Fragment struct {
 	// format it is the message when it is not joined with others; empty if it has no blocks.
 	Bytes []byte
 	Items int // number of the window's elements in Bytes
-	// Reasoning is what a chat window shows as reasoning_content if the request asks for it.
-	Reasoning string
+	// Reasoning is what a chat window shows as reasoning_content if the request asks for it; nil if there is none.
+	Reasoning *string
 
 	// Blocks are Anthropic's content blocks, separated by commas, for joining with other messages of the same role.
 	Blocks []byte
