@@ -155,12 +155,12 @@ func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 			return &q.Fragments[a.format-1]
 		}
 		return nil
-	case it.Edit != nil:
-		return nil
 	case it.Change == plan.Retexted:
-		if c := r.Cut.Load(); c != nil && c.Text == it.Text && c.Markdown == a.markdown {
+		if c := r.Cut.Load(); c != nil && c.Text == it.Text && it.Edit.CutsOnly(c.Documents) && c.Markdown == a.markdown {
 			return &c.Fragments[a.format-1]
 		}
+		return nil
+	case it.Edit != nil:
 		return nil
 	case it.Change != plan.Unchanged:
 		return nil

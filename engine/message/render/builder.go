@@ -51,6 +51,8 @@ type Builder struct {
 	Parts []Placed
 	// Marks are the posted breakpoints so far, including those that the edits remove: whether their ttl is an hour.
 	Marks []bool
+	// Cited and Uncited report that documents so far have citations enabled, and that some lost them.
+	Cited, Uncited bool
 }
 
 // Reset starts a window in a format. The window is appended to buf. system is the request's system prompt; it comes
@@ -61,6 +63,7 @@ func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.run.reset()
 	b.ids.reset(shortID)
 	b.item, b.thinking, b.Parts, b.Marks = -1, 0, b.Parts[:0], b.Marks[:0]
+	b.Cited, b.Uncited = false, false
 	if f == Text {
 		b.buf = append(b.buf, system.Text...)
 		if system.Text != "" {

@@ -33,7 +33,14 @@ type Fragment struct {
 
 	Parts []Block
 	Marks []Mark
+	// Cited are the values in Blocks that enable the citations of Anthropic's documents and search results, ascending.
+	Cited []Span
+	// Uncited means that a document lost its citations when its text was cut.
+	Uncited bool
 }
+
+// Span is Blocks[Start:End] of a fragment.
+type Span struct{ Start, End int32 }
 
 // Sum returns the SHA-256 of what the fragment contributes. Equal sums in the same order make equal windows.
 func (fr *Fragment) Sum() [32]byte {

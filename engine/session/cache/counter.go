@@ -112,7 +112,7 @@ func (c *Counter) ShownWords(h *transcript.Header, m *chat.Message) int {
 	case c.Format != chat.Text:
 		return tokens.Of(c.Format, m).Words(c.Count)
 	case m.Bare():
-		return c.Count(m.Text) + 1
+		return c.Count(m.Flat()) + 1
 	case m.Role == plan.RoleAssistant && m.Flat() == "":
 		return 0 // it has no line
 	}
