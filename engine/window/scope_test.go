@@ -23,7 +23,7 @@ func call(id, arguments string) string {
 		id, arguments)
 }
 
-func result(id, text string) string {
+func answered(id, text string) string {
 	return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%q}`, id, text)
 }
 
@@ -43,11 +43,11 @@ func TestMainSeesResultsOfDelegations(t *testing.T) {
 			k.Post("s", enginetest.User("never mind"))
 		}, nil, true},
 		"the call is answered": {func(k *enginetest.Kit) { k.Post("s", enginetest.User("q"), call("c", "{}")) },
-			[]string{result("c", "done")}, false},
-		"the call gives the task": {nil, []string{enginetest.User("q"), call("c", `{"task":"find it"}`), result("c", "done")}, false},
-		"the call has its id":     {nil, []string{enginetest.User("q"), call("d", "{}"), result("d", "done")}, false},
-		"the result quotes it":    {nil, []string{enginetest.User("q"), call("c", "{}"), result("c", `{"answer":"it is \"here\""}`)}, false},
-		"another call":            {nil, []string{enginetest.User("q"), call("c", "{}"), result("c", "rain")}, true},
+			[]string{answered("c", "done")}, false},
+		"the call gives the task": {nil, []string{enginetest.User("q"), call("c", `{"task":"find it"}`), answered("c", "done")}, false},
+		"the call has its id":     {nil, []string{enginetest.User("q"), call("d", "{}"), answered("d", "done")}, false},
+		"the result quotes it":    {nil, []string{enginetest.User("q"), call("c", "{}"), answered("c", `{"answer":"it is \"here\""}`)}, false},
+		"another call":            {nil, []string{enginetest.User("q"), call("c", "{}"), answered("c", "rain")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := enginetest.New(t)
@@ -77,7 +77,7 @@ func TestMainSeesResultsOfDelegations(t *testing.T) {
 // A sub-agent sees its task, also behind the main agent's newer question, and of the top level calls with results.
 func TestDelegationSeesResultsOfTheTopLevel(t *testing.T) {
 	k := enginetest.New(t)
-	k.Post("s", enginetest.User("q1"), call("c1", "{}"), result("c1", "old news"), enginetest.Assistant("a1"))
+	k.Post("s", enginetest.User("q1"), call("c1", "{}"), answered("c1", "old news"), enginetest.Assistant("a1"))
 	k.Post("s", enginetest.User("q2"), call("c2", "{}"))
 	delegated(k, "other", "hide", "seek")
 	delegated(k, "d", "find it")

@@ -155,6 +155,9 @@ func (x *Extent) append(dst []byte) ([]byte, error) {
 	dst = appendText(append(dst, '{'), "incarnation", x.Incarnation.String())
 	dst = appendNumber(appendNumber(dst, "turns", uint64(x.Turns)), "messages", x.Messages)
 	dst, err := appendSome(dst, "superseded", x.Superseded, len(x.Superseded))
+	if x.Edits > 0 {
+		dst = appendNumber(dst, "edits", uint64(x.Edits))
+	}
 	return append(dst, '}'), err
 }
 
