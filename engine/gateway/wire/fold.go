@@ -39,7 +39,7 @@ type Folder struct {
 	items   []json.RawMessage // of Responses, as each of them was done
 	usage   fields            // Anthropic's, which comes in two parts
 	split   halves
-	stopped bool              // the reason why the answer ends came
+	stopped bool // the reason why the answer ends came
 }
 
 // New makes a folder for a protocol's streams.
