@@ -197,7 +197,7 @@ func TestMCPKeys(t *testing.T) {
 	if code, _ := refused(t, err); code != "not_found" {
 		t.Errorf("another project: %v", err)
 	}
-	_, err = mustConnect(t, c.overHTTP("?session=two%20words")).try("memory_recall", object{"query": "*"})
+	_, err = mustConnect(t, c.overHTTP("?session=two%09words")).try("memory_recall", object{"query": "*"})
 	if code, _ := refused(t, err); code != "invalid_id" {
 		t.Errorf("an odd session: %v", err)
 	}

@@ -188,7 +188,7 @@ func TestMemoryClearAnswers(t *testing.T) {
 	for code, body := range map[string]object{
 		"too_many":           {"content": "x", "tags": tags},
 		"blank":              {"content": "\u200b\u200d \n"},
-		"invalid_id":         {"content": "x", "key": "user name"},
+		"invalid_id":         {"content": "x", "key": "user\tname"},
 		"invalid_value":      {"content": "x", "category": "forever"},
 		"core_never_expires": {"content": "x", "category": "core", "expires_at": "2999-01-01T00:00:00Z"},
 		"out_of_range":       {"content": "x", "category": "daily", "expires_at": "1999-01-01T00:00:00Z"},
