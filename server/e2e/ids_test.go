@@ -102,7 +102,7 @@ func TestMatrixRefusesWhatIsNoID(t *testing.T) {
 				if row.least == "root" {
 					c = h.root.in(t)
 				}
-				if r := send(c, method, wrong, "{}"); r.status != 422 || !strings.Contains(string(r.body), "invalid_id") {
+				if r := send(c, method, wrong, "{}"); r.status != 422 || !strings.Contains(string(r.body), "must be 1 to 128 bytes of printable UTF-8") {
 					t.Errorf("%s with %q: %d %s", row.route, odd, r.status, clip(string(r.body), 300))
 				}
 			}

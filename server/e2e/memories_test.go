@@ -374,13 +374,13 @@ func TestToolSession(t *testing.T) {
 	c := own(t)
 	if r := c.call("memory_store", object{"key": "favourite colour",
 		"content": "Ada's favourite colour is teal."}); r.IsError ||
-		r.Structured["key"] != "favourite_colour" {
+		r.Structured["key"] != "favourite colour" {
 		t.Fatalf("%+v", r)
 	}
 	c.call("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily",
 		"tags": "food"})
 	r := c.call("memory_recall", `{"query":"which colour does Ada like?","limit":"1","since":null}`)
-	if r.IsError || !strings.Contains(r.Content, "favourite_colour") || !strings.Contains(r.Content, "teal") ||
+	if r.IsError || !strings.Contains(r.Content, "favourite colour") || !strings.Contains(r.Content, "teal") ||
 		strings.Contains(r.Content, "soup") {
 		t.Errorf("%+v", r)
 	}

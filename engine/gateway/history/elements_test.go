@@ -82,7 +82,7 @@ func TestWhatIsNotReadAgain(t *testing.T) {
 			if len(got.parsed) != len(want.parsed) || len(got.parsed) > 0 && !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s\nis\n%+v\nand read anew\n%+v", history, got, want)
 			}
-			c, unlock := svc.requests.Locked(svc.key("t", "p/s//"+f.String()))
+			c, unlock := svc.requests.Locked(svc.key("t", ident.Join("p", "s", "", f.String())))
 			for _, e := range c.Value {
 				if e.bytes != (element{}).bytes {
 					reused++
