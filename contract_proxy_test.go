@@ -33,7 +33,7 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 		c.check("PATCH", settings, a)
 	}
 	local := func(more string) string { return `"base_url":"http://` + host + `/v1","allow_private":true` + more }
-	patch(`{"upstreams":[{"name":"a","protocol":"openai",`+local(`,"models":["gpt-*"],"context_tokens":9,"output_tokens":8,"headers":["x-extra"]`)+`},
+	patch(`{"upstreams":[{"name":"a","protocol":"openai",`+local(`,"models":["gpt-*"],"context_tokens":9,"output_tokens":8,"headers":["x-extra"],"profile":{"reasoning":"all","encodings":["zstd","br","gzip"]}`)+`},
 		{"name":"b","protocol":"openai",`+local("")+`},{"name":"c","protocol":"anthropic","key":"pass",`+local("")+`}]}`, 200)
 	for _, wrong := range []string{`{}`, `{"name":"a","protocol":"smtp",` + local("") + `}`, `{"name":"a","protocol":"openai","base_url":"https://elsewhere/v1"}`,
 		`{"name":"a","protocol":"openai","key":"sealed","secret":"sk",` + local("") + `}`,

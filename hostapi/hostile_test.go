@@ -103,11 +103,15 @@ func (s wordSource) Ledger(l *plan.Ledger, tokens uint32) (text string, cost uin
 	text = l.Text(without)
 	return text, s.NoticeTokens(text), without
 }
-func (s wordSource) Truncated(it *plan.Item, tokens int, note string) (string, uint32, error) {
+func (s wordSource) Bare(*plan.Item) (uint32, error) { return 0, nil }
+func (s wordSource) Documents(it *plan.Item) (int, plan.Flags, error) {
+	return 0, it.Flags, nil
+}
+func (s wordSource) Truncated(it *plan.Item, tokens int, note string) (plan.Cut, error) {
 	text, err := plan.TextOf(it, s)
 	words := strings.Fields(text)
 	text = strings.Join(words[:min(tokens, len(words))], " ") + note
-	return text, uint32(len(strings.Fields(text))), err
+	return plan.Cut{Text: text, Tokens: uint32(len(strings.Fields(text)))}, err
 }
 
 // never is a timer that never expires: only fuel must decide, on the slowest machine.

@@ -136,6 +136,10 @@ func (s tableSource) Ledger(*plan.Ledger, uint32) (string, uint32, int) { return
 func (s tableSource) ShortQuestion(_ *plan.Item, text string, _ uint32) (string, uint32) {
 	return text, 1
 }
-func (s tableSource) Truncated(*plan.Item, int, string) (string, uint32, error) {
-	return "t", 1, nil
+func (s tableSource) Bare(*plan.Item) (uint32, error) { return 1, nil }
+func (s tableSource) Documents(it *plan.Item) (int, plan.Flags, error) {
+	return 0, it.Flags, nil
+}
+func (s tableSource) Truncated(*plan.Item, int, string) (plan.Cut, error) {
+	return plan.Cut{Text: "t", Tokens: 1}, nil
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the built-in policies, the SDK's examples and the demo's policy from source, each with its manifest and SHA-256
-# beside it.
-#   policies/build.sh           builds all in place
-#   policies/build.sh --check   builds all elsewhere and fails where the committed files differ
-# Nobody needs it to build or run Mneme: the modules are committed.
+# Builds the built-in policies, the SDK's examples and the demo's policy from source. Each module contains its manifest,
+# and its SHA-256 is written beside it.
+#   policies/build.sh           builds them in place
+#   policies/build.sh --check   builds them in another folder and fails if the committed files differ
+# You do not need it to build or run Mneme: the modules are committed.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// A viewer sees its own delegation and the top level, by whole atoms; the main agent sees everything.
+// A viewer sees whole atoms of its own delegation and of the top level; the main agent sees everything.
 func TestDelegationFilterScope(t *testing.T) {
 	seeded(t, 500, 12, func(t *testing.T, table *mnemetest.Table, _ *rand.Rand) {
 		ops := run(t, delegationfilter.Assemble, table)
@@ -41,7 +41,7 @@ func TestDelegationFilterReason(t *testing.T) {
 	}
 	s.ViewerDelegation = 1
 	equal(t, brief(run(t, delegationfilter.Assemble, &s.Table)), "drop 1..4 other_delegation")
-	s.Records[3].Delegation = 1 // whatever else an atom holds, one foreign record hides it
+	s.Records[3].Delegation = 1 // one record of another delegation hides the whole atom
 	equal(t, brief(run(t, delegationfilter.Assemble, &s.Table)), "drop 1..4 other_delegation")
 	s.ViewerDelegation = 0
 	equal(t, brief(run(t, delegationfilter.Assemble, &s.Table)))

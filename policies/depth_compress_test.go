@@ -27,7 +27,7 @@ func TestDepthCompress(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		table *policytest.Talk
-		depth any // nil: the default
+		depth any // nil means the default
 		want  []string
 	}{
 		"30 turns, default depth": {new(policytest.Talk).Turns(1, 30), nil, tenOld},
@@ -97,7 +97,7 @@ func TestDepthMovesInSteps(t *testing.T) {
 	}
 }
 
-// Of turns that were superseded nothing counts: the place of a turn is what the depth goes by.
+// Superseded turns do not count, because the depth counts places.
 func TestDepthCountsPlaces(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 4)
 	for i := range s.Records {
@@ -110,14 +110,14 @@ func TestDepthCountsPlaces(t *testing.T) {
 	equal(t, brief(run(t, depthcompress.Assemble, &s.Table)), "compress 0..1 beyond_depth", "compress 2..3 beyond_depth")
 }
 
-// The budget has no say: tool-pair-trim fits a window.
+// The budget makes no difference: fitting a window is up to tool-pair-trim.
 func TestDepthIgnoresTheBudget(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 12)
 	s.BudgetMessages, s.BudgetTokens = 10, 50
 	equal(t, brief(run(t, depthcompress.Assemble, &s.Table)))
 }
 
-// Everything in an old turn is compressed or dropped but what must stay, in runs as long as can be.
+// Everything in an old turn is compressed or dropped, except what must stay, in the longest possible runs.
 func TestDepthCompressRuns(t *testing.T) {
 	seeded(t, 800, 20, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 		depth, step := 1+rng.IntN(12), 1+rng.IntN(6)

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// growth plays a session atom by atom, as an agent lives it, and shows each table with the newest user's message and the
-// newest atom flagged. The table begins in steps of 64 messages, as the engine has it.
+// growth plays a session atom by atom and shows each table, with the newest user message and the newest atom flagged.
+// As in the engine, the beginning of the table moves in steps of 64 messages.
 func growth(seed uint64, turns int, each func(table *mnemetest.Table, grew bool)) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	session, start, asked := new(policytest.Talk), 0, 0
@@ -54,7 +54,7 @@ func growth(seed uint64, turns int, each func(table *mnemetest.Table, grew bool)
 	}
 }
 
-// shown are the records of a window, by their numbers in the session; an earlier question's is negative.
+// shown returns the records of a window by their numbers in the session; the number of an earlier question is negative.
 func shown(t *testing.T, table *mnemetest.Table, policy mneme.Policy) (out []int64) {
 	t.Helper()
 	ops := run(t, policy, table)
@@ -74,7 +74,7 @@ func shown(t *testing.T, table *mnemetest.Table, policy mneme.Policy) (out []int
 	return out
 }
 
-// begins tells whether a window begins with all of another.
+// begins reports whether a window begins with the whole of another.
 func begins(now, before []int64) bool {
 	for i, seq := range before {
 		if i >= len(now) || now[i] != seq {
@@ -84,8 +84,8 @@ func begins(now, before []int64) bool {
 	return true
 }
 
-// While the table's start stands still, a window begins with the one before it, except where the newest atom made it
-// exceed the budget or a turn began that would have no room; and after such a cut, so much room is free that it is rare.
+// While the beginning of the table does not move, a window begins with the previous one, unless the newest atom
+// exceeded the budget or there was no room for a new turn. Each such cut frees so much room that cuts are rare.
 func TestCutsStandStill(t *testing.T) {
 	for name, budget := range map[string]struct{ messages, tokens uint32 }{
 		"messages": {50, 0},
@@ -98,7 +98,7 @@ func TestCutsStandStill(t *testing.T) {
 				windows, cuts, tableStart := 0, 0, uint64(0)
 				growth(seed, 150, func(table *mnemetest.Table, _ bool) {
 					table.BudgetMessages, table.BudgetTokens = budget.messages, budget.tokens
-					checkLaw(t, table)
+					checkValid(t, table)
 					now := shown(t, table, toolpairtrim.Assemble)
 					moved := table.Records[0].Seq != tableStart
 					tableStart = table.Records[0].Seq
@@ -120,7 +120,8 @@ func TestCutsStandStill(t *testing.T) {
 	}
 }
 
-// spare tells whether the window before would still be within the budget with what came since. A marker may take room.
+// spare reports whether the previous window together with the new atoms would still be within the budget. A marker may
+// take room.
 func spare(table *mnemetest.Table, before []int64) bool {
 	last := before[len(before)-1]
 	kept := make([]bool, len(table.Records))
@@ -133,14 +134,14 @@ func spare(table *mnemetest.Table, before []int64) bool {
 	return fits(table, kept, markerRoom+uint64(table.BudgetTokens)/16+max(uint64(table.BudgetTokens)/8, 200))
 }
 
-// Windows of a session share their beginnings and hold what they may.
+// Consecutive windows of a session begin alike, and contain nothing that is not allowed.
 func TestWindowsShareTheirBeginnings(t *testing.T) {
 	for seed := range uint64(4) {
 		var before []int64
 		windows, same, all, fill := 0, 0, 0, 0.0
 		growth(seed, 200, func(table *mnemetest.Table, older bool) {
 			table.BudgetMessages, table.BudgetTokens = 50, 4000
-			checkLaw(t, table)
+			checkValid(t, table)
 			now := shown(t, table, toolpairtrim.Assemble)
 			if older {
 				windows++
@@ -167,7 +168,7 @@ func TestWindowsShareTheirBeginnings(t *testing.T) {
 	}
 }
 
-// A cut leaves at most the share, and whole turns.
+// A cut leaves at most the share, in whole turns.
 func TestLowWaterShare(t *testing.T) {
 	s := new(policytest.Talk)
 	for turn := range uint32(7) {
@@ -178,7 +179,7 @@ func TestLowWaterShare(t *testing.T) {
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
 }
 
-// Plain turns are cut to exactly the depth, and stay until the bound is exceeded again.
+// Plain turns are cut to exactly the depth, and then stay until the bound is exceeded again.
 func TestCutLeavesTheDepth(t *testing.T) {
 	for turns, from := range map[uint32]int{25: 0, 26: 6, 30: 10, 31: 10, 35: 10, 36: 16, 41: 16, 42: 22, 47: 22, 48: 28} {
 		s := new(policytest.Talk).Turns(1, turns-1).Say(turns, mneme.User, 10)
@@ -200,7 +201,7 @@ func kept(table *mnemetest.Table, ops []mnemetest.Op) (n int) {
 	return n
 }
 
-// A share of a small bound that rounds to nothing is not the absence of a bound.
+// A share of a small bound that rounds to zero does not mean that there is no bound.
 func TestLowWaterSmallBudget(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 3)
 	s.BudgetMessages = 5
@@ -224,7 +225,7 @@ func TestLongTurnKeepsItsQuestion(t *testing.T) {
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), want...)
 }
 
-// Of turns that go the newest questions are left, as many as have room.
+// Of dropped turns the newest questions remain, as many as there is room for.
 func TestQuestionsAreLeft(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 60)
 	for i := range s.Records {
@@ -239,14 +240,14 @@ func TestQuestionsAreLeft(t *testing.T) {
 	}
 	s.Config["question_tokens"] = 0
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..79 beyond_depth", `insert 80 "[earlier messages left out]"`)
-	s.Records[70].CompressedTokens = 201 // it is shortened, and costs 44 tokens
+	s.Records[70].CompressedTokens = 201 // the question is shortened, and costs 44 tokens
 	delete(s.Config, "question_tokens")
 	if ops := brief(run(t, toolpairtrim.Assemble, &s.Table)); ops[0] != "drop 0..65 beyond_depth" || len(ops) != 9 {
 		t.Errorf("plan %q", ops)
 	}
 }
 
-// Questions that depth-compress left stay while there is room, and do not count as messages.
+// Questions left by depth-compress stay while there is room, and do not count as messages.
 func TestQuestionsOfAnEarlierStep(t *testing.T) {
 	s := new(policytest.Talk)
 	for turn := range uint32(40) {
@@ -260,8 +261,8 @@ func TestQuestionsOfAnEarlierStep(t *testing.T) {
 	equal(t, ops, "drop 0..24 over_max_tokens", `insert 25 "[earlier messages left out]"`)
 }
 
-// A ledger of all that went stands in the marker's place, or alone where each turn left its question. Without a marker
-// there is none.
+// A ledger of everything dropped replaces the marker, or is there alone if each turn left its question. Without a
+// marker there is no ledger.
 func TestLedger(t *testing.T) {
 	ledger := func(s *policytest.Talk) string {
 		t.Helper()
@@ -306,7 +307,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// A turn that uses tools is not begun where its like would not have room, once something was left out.
+// Once something was left out, a window is cut when a turn begins, if a turn as large as recent ones with tools would
+// not fit.
 func TestTurnRoom(t *testing.T) {
 	table := func(turns uint32) *policytest.Talk {
 		s := new(policytest.Talk)
@@ -316,13 +318,13 @@ func TestTurnRoom(t *testing.T) {
 		s.BudgetMessages = 30
 		return s
 	}
-	// 27 messages, and a turn that begins: nothing was left out before, and all fits.
+	// 27 messages, and a turn that begins: nothing was left out before, and everything fits.
 	s := table(3).Say(4, mneme.User, 10)
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)))
-	// Now the fourth turn does not fit. The fifth begins behind 18 messages, and would come to 27: it has room.
+	// Now the fourth turn does not fit. The fifth begins after 18 messages and could come to 27: there is room for it.
 	s = table(4).Say(5, mneme.User, 10)
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..17 over_max_messages", `insert 18 "[earlier messages left out]"`)
-	// The sixth would not.
+	// There would be no room for the sixth.
 	s = table(5).Say(6, mneme.User, 10)
 	ops := run(t, toolpairtrim.Assemble, &s.Table)
 	equal(t, brief(ops), "drop 0..35 turn_room", `insert 36 "[earlier messages left out]"`)
@@ -335,7 +337,7 @@ func TestTurnRoom(t *testing.T) {
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..17 over_max_messages", `insert 18 "[earlier messages left out]"`)
 }
 
-// A long question of a turn that is cut inside is shown cut, so that its answer stays; never the newest.
+// In a turn that is cut inside, a long question is shortened so that its answer can stay. The newest question never is.
 func TestPasteIsCut(t *testing.T) {
 	s := new(policytest.Talk).Say(1, mneme.User, 7200).Say(1, mneme.Assistant, 11)
 	s.BudgetMessages, s.BudgetTokens, s.CountTokens = 50, 8000, fiveTokens

@@ -30,7 +30,7 @@ var native = map[string]mneme.Policy{
 	"tool-result-clear": toolresultclear.Assemble,
 }
 
-// declared is what a manifest says.
+// declared is the content of a manifest.
 type declared struct {
 	ABI, Name, Version, Description string
 	Hooks                           []string
@@ -40,7 +40,7 @@ type declared struct {
 	}
 }
 
-// Every folder's module is embedded, is the one whose SHA-256 is noted, and carries the manifest beside it.
+// Every folder's module is embedded, has the recorded SHA-256, and contains the manifest beside it.
 func TestModules(t *testing.T) {
 	folders, err := filepath.Glob("*/manifest.json")
 	if err != nil || len(folders) != len(policies.BuiltIn()) {
@@ -71,7 +71,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// What a manifest declares as default is what the policy does without config.
+// The defaults in a manifest are what the policy does without config.
 func TestDefaults(t *testing.T) {
 	for _, m := range policies.BuiltIn() {
 		config := map[string]any{}
@@ -98,7 +98,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// switchedOn is a config in which a policy that its defaults switch off does its work.
+// switchedOn returns a config with which a policy does its work even if it is off by default.
 func switchedOn(config map[string]any) map[string]any {
 	on := map[string]any{}
 	maps.Copy(on, config)

@@ -19,8 +19,8 @@ var (
 // Module is a built-in policy.
 type Module struct {
 	Name string
-	Wasm []byte // with its manifest; shared, not to be changed
-	// Late says that releases were out before it, in which a tenant could call a policy of its own so.
+	Wasm []byte // with its manifest; shared, do not modify
+	// Late marks a policy that older releases did not have. There, a tenant could upload a policy of the same name.
 	Late bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// messages is a session of so many messages, user and assistant in turn.
+// messages returns a session of n messages that alternate between user and assistant.
 func messages(n uint32) *policytest.Talk {
 	s := new(policytest.Talk)
 	for i := range n {
@@ -21,14 +21,14 @@ func messages(n uint32) *policytest.Talk {
 	return s
 }
 
-// folded takes what is covered out of a table, as the host does.
+// folded removes the covered messages from a table, as the host does.
 func folded(s *policytest.Talk, covers uint64) *policytest.Talk {
 	s.Records = slices.DeleteFunc(s.Records, func(r mnemetest.Record) bool { return r.Seq <= covers })
 	s.SummaryCovers, s.OlderExist = covers, true
 	return s
 }
 
-// after adds n messages of the main agent that answer nothing new.
+// after adds n messages of the main agent that are not answers.
 func after(s *policytest.Talk, n int) *policytest.Talk {
 	for range n {
 		s.Say(99, mneme.Assistant, 10)
@@ -44,7 +44,7 @@ func edited(s *policytest.Talk, change func(*mnemetest.Record), at ...int) *poli
 	return s
 }
 
-// late is a call whose result comes as the message numbered seq.
+// late gives the result of the call at an index the number seq.
 func late(s *policytest.Talk, at int, seq uint64) *policytest.Talk {
 	s.Late(at, seq)
 	return s
@@ -57,7 +57,7 @@ func TestSummarise(t *testing.T) {
 	for name, c := range map[string]struct {
 		table  *policytest.Talk
 		covers uint64
-		config map[string]any // nil: enabled, with the defaults
+		config map[string]any // nil means enabled, with the defaults
 		want   string
 	}{
 		"not enabled":                    {messages(90), 29, map[string]any{}, ""},
@@ -114,7 +114,7 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// asked is the one op of a plan.
+// asked returns the only op of a plan.
 func asked(ops []mnemetest.Op) string {
 	if len(ops) == 0 {
 		return ""
@@ -126,12 +126,12 @@ func asked(ops []mnemetest.Op) string {
 	return fmt.Sprintf("%s %d..%d", word, ops[0].First, ops[0].Last)
 }
 
-// On random tables the policy asks for the longest summary that the rule, read aloud, allows.
+// On random tables the policy requests the longest summary that the rule allows, as computed by longest.
 func TestSummariseModel(t *testing.T) {
 	asks, shows := 0, 0
 	seeded(t, 4000, 12, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 		threshold, keep := 1+rng.IntN(12), 1+rng.IntN(12)
-		tokens := rng.IntN(3) * rng.IntN(200) // 0: a share of the budget
+		tokens := rng.IntN(3) * rng.IntN(200) // 0 means a share of the budget
 		table.Config = map[string]any{"enabled": true, "threshold": threshold, "keep_last": keep, "threshold_tokens": tokens}
 		ops := run(t, summarise.Assemble, table)
 		through := longest(table, threshold, min(keep, threshold), uint64(tokens))
@@ -174,7 +174,8 @@ func highest(records []mnemetest.Record) uint64 {
 	return newest
 }
 
-// longest tries every message, the newest first: up to which a summary may reach that is to be asked for; 0: none is.
+// longest tries every message, the newest first. It returns the last message that the requested summary may cover, or 0
+// if no summary should be requested.
 func longest(t *mnemetest.Table, threshold, keep int, tokens uint64) uint64 {
 	var counting []mnemetest.Record // stored, of no delegation, not covered
 	question, stored := uint64(0), []uint64(nil)
@@ -201,7 +202,7 @@ func longest(t *mnemetest.Table, threshold, keep int, tokens uint64) uint64 {
 	if tokens == 0 {
 		tokens = uint64(t.BudgetTokens) * 3 / 5
 	}
-	long := func(after uint64) (sum uint64) { // what counts after a message, in tokens
+	long := func(after uint64) (sum uint64) { // tokens of the counting messages after a message
 		for _, r := range counting {
 			if r.Seq > after {
 				sum += uint64(r.Tokens)
@@ -229,7 +230,7 @@ func longest(t *mnemetest.Table, threshold, keep int, tokens uint64) uint64 {
 	return 0
 }
 
-// parts tells whether a summary up to a message would hold part of an atom, or one whose results are to come.
+// parts reports whether a summary up to a message would split an atom, or include one that waits for results.
 func parts(t *mnemetest.Table, through uint64) bool {
 	return slices.ContainsFunc(atoms(t), func(a atom) bool {
 		waits := a.any(func(r mnemetest.Record) bool { return r.Flags.Has(mneme.OpenCall) })
@@ -238,8 +239,8 @@ func parts(t *mnemetest.Table, through uint64) bool {
 	})
 }
 
-// Growing message by message, a session is summarised once its threshold is passed, and then not before as many more
-// messages have come; what is not covered is never more than the threshold and what it takes to come to an end.
+// A session that grows by single messages is summarised once its threshold is passed, and then again only after as many
+// more messages. The number of uncovered messages never exceeds the threshold plus what completes the current atom.
 func TestSummariseAsASessionGrows(t *testing.T) {
 	var at []string
 	covers := uint64(0)
@@ -267,7 +268,7 @@ func TestSummariseReason(t *testing.T) {
 }
 
 // A session of 600-token messages is summarised before its budget is full, and then once for each half of what may be
-// uncovered: 38 of them do not lose 26 without a call.
+// uncovered. The uncovered messages always fit the budget.
 func TestSummariseByTokens(t *testing.T) {
 	var at []string
 	covers := uint64(0)

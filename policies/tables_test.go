@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// atom is the records first to last, inclusive.
+// atom is the records from first to last, inclusive.
 type atom struct {
 	first, last int
 	records     []mnemetest.Record
@@ -45,7 +45,7 @@ func atoms(t *mnemetest.Table) []atom {
 	return all
 }
 
-// covered says by which op each record is named, -1 for none. INSERT and LEDGER name none.
+// covered returns for each record the index of the op that names it, or -1. INSERT and LEDGER name no records.
 func covered(t *mnemetest.Table, ops []mnemetest.Op) []int {
 	by := slices.Repeat([]int{-1}, len(t.Records))
 	for i, op := range ops {
@@ -58,7 +58,7 @@ func covered(t *mnemetest.Table, ops []mnemetest.Op) []int {
 	return by
 }
 
-// run calls a policy twice with the same table, whose plan must be legal and the same.
+// run calls a policy twice with the same table and requires the same valid plan.
 func run(t *testing.T, policy mneme.Policy, table *mnemetest.Table) []mnemetest.Op {
 	t.Helper()
 	result, err := mnemetest.Run(policy, table)
@@ -71,7 +71,7 @@ func run(t *testing.T, policy mneme.Policy, table *mnemetest.Table) []mnemetest.
 	return result.Ops
 }
 
-// brief writes all ops but the LEDGER so that a test table can hold them: op, range, code of the reason.
+// brief describes all ops but the LEDGER in a form for test tables: op, range, reason code.
 func brief(ops []mnemetest.Op) []string {
 	var out []string
 	for _, op := range ops {
@@ -103,7 +103,7 @@ func brief(ops []mnemetest.Op) []string {
 	return out
 }
 
-// seeded runs a property on many random tables; a failure names its seed.
+// seeded checks a property of many random tables; a failure names its seed.
 func seeded(t *testing.T, tables, turns int, property func(*testing.T, *mnemetest.Table, *rand.Rand)) {
 	t.Helper()
 	for seed := range uint64(tables) {

@@ -107,13 +107,13 @@ func TestToolPairTrimSaysWhy(t *testing.T) {
 	}
 }
 
-// The marker stands wherever something is missing, and is the same text always: what a summary in the window covers is
-// not missing.
+// The marker is there whenever messages are missing, always with the same text. Messages that a summary in the window
+// covers are not missing.
 func TestToolPairTrimMarksWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		covers  uint64
 		older   bool
-		summary uint32 // its tokens; 0: none is in the window
+		summary uint32 // its tokens; 0 if none is in the window
 		turns   uint32 // from 31 on
 		tokens  uint32
 		marked  bool
@@ -149,7 +149,7 @@ func TestToolPairTrimMarksWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Sums of the largest numbers do not overflow into a budget.
+// Sums of the largest numbers do not overflow and then seem to fit the budget.
 func TestToolPairTrimLargestTokens(t *testing.T) {
 	s := new(policytest.Talk)
 	for turn := range uint32(4) {
@@ -171,7 +171,7 @@ func TestToolPairTrimLongestTable(t *testing.T) {
 		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out]"`)
 }
 
-// The policy does exactly what the rules do that are read aloud, on small tables and on longer ones.
+// The policy decides exactly as the model in trim_model_test.go, on small tables and on longer ones.
 func TestToolPairTrimModel(t *testing.T) {
 	for _, size := range []struct{ tables, turns int }{{1500, 5}, {150, 25}, {8, 80}} {
 		seeded(t, size.tables, size.turns, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
@@ -181,7 +181,7 @@ func TestToolPairTrimModel(t *testing.T) {
 	}
 }
 
-// ruled gives a random table a config, and its user's messages questions.
+// ruled gives a random table a config, and questions to its user messages.
 func ruled(table *mnemetest.Table, rng *rand.Rand) {
 	table.CountTokens = fiveTokens
 	often := func() bool { return rng.IntN(2) == 0 }
@@ -212,7 +212,7 @@ func ruled(table *mnemetest.Table, rng *rand.Rand) {
 	}
 }
 
-// missingOf tells whether there are messages that neither the table nor the summary that has room holds.
+// missingOf reports whether there are messages that neither the table nor a summary with room covers.
 func missingOf(t *mnemetest.Table) bool {
 	kept := roomForNotices(t)
 	summary, uncovered := false, uint64(math.MaxUint64)
@@ -257,8 +257,8 @@ func checkTrim(t *testing.T, table *mnemetest.Table) {
 	}
 }
 
-// checkLaw holds a plan against what every window needs, whatever the config.
-func checkLaw(t *testing.T, table *mnemetest.Table) {
+// checkValid checks what a plan must satisfy whatever the config is.
+func checkValid(t *testing.T, table *mnemetest.Table) {
 	t.Helper()
 	ops := run(t, toolpairtrim.Assemble, table)
 	by := covered(table, ops)
@@ -280,7 +280,7 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 		}
 	}
 	extra := uint64(0)
-	if n := len(ops); n > 0 && ops[n-1].Code == mneme.OpLedger { // it takes the place of the marker
+	if n := len(ops); n > 0 && ops[n-1].Code == mneme.OpLedger { // it replaces the marker
 		extra = uint64(ops[n-1].Argument)
 		if n == 1 || ops[n-2].Code != mneme.OpInsert {
 			extra += messageTokens
@@ -327,7 +327,7 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 	if fits(table, least, 0) && !fits(table, kept, extra) {
 		t.Fatalf("the window exceeds its budget: %q\n%s", brief(ops), listed(table))
 	}
-	for i, op := range ops { // a message that is cut is one
+	for i, op := range ops { // a shortened message counts as a message
 		if op.Code == mneme.OpTruncate && table.BudgetMessages > 0 {
 			kept[ops[i].First] = true
 			whole := *table
@@ -345,7 +345,7 @@ func TestToolPairTrimLaw(t *testing.T) {
 	seeded(t, 1000, 60, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 		ruled(table, rng)
 		table.CountTokens = func(text string) int { return len(text) / 3 }
-		checkLaw(t, table)
+		checkValid(t, table)
 	})
 }
 
@@ -360,14 +360,14 @@ func FuzzToolPairTrim(f *testing.F) {
 		table.BudgetMessages, table.BudgetTokens = uint32(messages), tokens%(1<<24)
 		ruled(table, rng)
 		table.Config["low_water"] = lowWater
-		checkLaw(t, table)
+		checkValid(t, table)
 		if lowWater >= 0 {
 			checkTrim(t, table)
 		}
 	})
 }
 
-// listed is a table for a failure's message.
+// listed formats a table for an error message.
 func listed(t *mnemetest.Table) string {
 	out := fmt.Sprintf("%d messages, %d tokens, %v", t.BudgetMessages, t.BudgetTokens, t.Config)
 	for i, r := range t.Records {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// withResults adds an atom whose results cost what is said.
+// withResults adds an atom with results of the given tokens.
 func withResults(s *policytest.Talk, turn uint32, tokens ...uint32) *policytest.Talk {
 	s.Call(turn, len(tokens), 10)
 	for i, n := range tokens {
@@ -22,7 +22,7 @@ func withResults(s *policytest.Talk, turn uint32, tokens ...uint32) *policytest.
 
 func talk() *policytest.Talk { return new(policytest.Talk) }
 
-// What is cut to how many tokens, and what is cleared.
+// The table says which results are cut, to how many tokens, and which are cleared.
 func TestToolResultClear(t *testing.T) {
 	for name, c := range map[string]struct {
 		table  *policytest.Talk
@@ -116,8 +116,8 @@ func TestToolResultClear(t *testing.T) {
 	}
 }
 
-// As a session grows by whole atoms, what was cut stays cut alike and what was cleared stays cleared. Between two
-// clearings nothing changes before the new atom, and each clearing frees what it must.
+// As a session grows by whole atoms, cut results stay cut to the same length and cleared ones stay cleared. Between two
+// clearings nothing before the new atom changes, and each clearing frees at least what it must.
 func TestToolResultClearIsStable(t *testing.T) {
 	clearings, windows := 0, 0
 	seeded(t, 60, 60, func(t *testing.T, _ *mnemetest.Table, rng *rand.Rand) {
@@ -181,8 +181,8 @@ func truncatedTo(said string) (n int, ok bool) {
 	return n, true
 }
 
-// Whatever the table is, no atom that was cut exceeds its share unless all of its results are at the least length, none is
-// cut that can be shown with the question of its turn, and only results are touched.
+// For any table: a cut atom exceeds its share only if all of its results have the minimum length, no atom is cut that
+// can be shown together with the question of its turn, and only results change.
 func TestToolResultClearShares(t *testing.T) {
 	cut := 0
 	seeded(t, 3000, 40, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// What tool-pair-trim must do with a record.
+// These are the fates of a record.
 const (
 	keeps      = "keep"
 	drops      = "drop"
@@ -15,19 +15,20 @@ const (
 	truncates  = "truncate"
 )
 
-// played is the rules of a cut read aloud: the table's atoms come one by one, and every sum is made anew.
+// played applies the rules of a cut literally: it takes the table's atoms one by one and computes every sum from
+// scratch.
 type played struct {
 	t        *mnemetest.Table
 	all      []atom
 	gone     []bool // by atom
-	arrived  int    // atoms that have come
-	from     int    // the cut, as an atom
-	asked    int    // questions of an earlier step before this atom have gone
-	question int    // kept of the turn that is cut inside; -1: none
-	inside   uint32 // the turn at the cut, before more had to go
-	cuts     bool   // a cut was made before
+	arrived  int    // atoms seen so far
+	from     int    // the index of the atom at which the window begins
+	asked    int    // questions from an earlier step before this atom are dropped
+	question int    // the kept question of the turn that is cut inside; -1 if there is none
+	inside   uint32 // the turn at the cut, before more was dropped
+	cuts     bool   // there was an earlier cut
 	beside   uint64
-	notices  []bool // by record: it has room
+	notices  []bool // whether there is room for each record
 
 	share, room     float64
 	depth, step     int64
@@ -69,7 +70,7 @@ func play(t *mnemetest.Table, markerCost uint64) *played {
 	return p
 }
 
-// ledgerTokens is the room of the ledger.
+// ledgerTokens returns the tokens available for the ledger.
 func (p *played) ledgerTokens() uint64 {
 	b := uint64(p.t.BudgetTokens)
 	if set := number(p.t, "ledger_tokens", -1); set >= 0 {
@@ -82,7 +83,7 @@ func (p *played) ledgerTokens() uint64 {
 
 func within(n uint64, bound uint32) bool { return bound == 0 || n <= uint64(bound) }
 
-// tokensOf is what an atom takes; a kept question that is long is shown cut, unless it is the newest user's message.
+// tokensOf returns the tokens of an atom. A long kept question is shortened, unless it is the newest user message.
 func (p *played) tokensOf(i int) (tokens uint64) {
 	for _, r := range p.all[i].records {
 		tokens += uint64(r.Tokens)
@@ -101,7 +102,7 @@ func (p *played) pasted(i int) bool {
 	return b > 0 && tokens > b/4 && tokens > p.short()+8 && !p.all[i].flagged(mneme.Image|mneme.Audio|mneme.Document)
 }
 
-// short is a sixteenth of the tokens as a power of two.
+// short returns a sixteenth of the tokens, rounded to a power of two.
 func (p *played) short() uint64 {
 	n := uint64(64)
 	for n < uint64(p.t.BudgetTokens)/16 {
@@ -123,7 +124,7 @@ func (p *played) sum(counts func(i int) bool) (messages, tokens uint64) {
 	return messages, tokens
 }
 
-// came tells whether an atom has come and counts.
+// came reports whether an atom was seen and counts.
 func (p *played) came(i int) bool {
 	return i < p.arrived && (!p.all[i].system() || !slices.Contains(p.notices0(), false))
 }
@@ -139,7 +140,7 @@ func (p *played) notices0() (room []bool) {
 
 func (p *played) window() (messages, tokens uint64) {
 	messages, tokens = p.sum(func(i int) bool { return p.came(i) && !p.gone[i] })
-	if slices.Contains(p.notices0(), false) { // those that have room count from the start
+	if slices.Contains(p.notices0(), false) { // those with room count from the start
 		for i, a := range p.all {
 			if a.system() && p.notices[a.first] {
 				tokens += p.tokensOf(i)
@@ -154,7 +155,7 @@ func (p *played) exceeds(maxMessages, maxTokens uint32) bool {
 	return !within(messages, maxMessages) || !within(tokens, maxTokens)
 }
 
-// newestUser is the newest user's message in full that no earlier step pinned, newestAtom the newest such atom.
+// newestUser returns the newest full user message that no earlier step pinned, newestAtom the newest such atom.
 func (p *played) newestUser() int {
 	return p.newestOf(func(a atom) bool { return a.asks() && !a.question() })
 }
@@ -180,7 +181,7 @@ func placeOf(r mnemetest.Record) uint32 {
 	return r.Turn
 }
 
-// before is the newest atom of a turn before an atom; -1: none.
+// before returns the newest atom before an atom that is not system-class, or -1 if there is none.
 func (p *played) before(i int) int {
 	for i--; i >= 0; i-- {
 		if !p.all[i].system() {
@@ -198,7 +199,7 @@ func (p *played) arrive() {
 		return
 	}
 	if was := p.before(n); !a.system() && (was < 0 || p.turn(was) != p.turn(n)) {
-		p.arrived-- // the depth goes by what came before
+		p.arrived-- // the depth ignores the newest atom
 		p.deepen(p.place(n))
 		p.arrived++
 		if a.asks() && !a.question() && (p.cuts || p.t.OlderExist) && p.step > 1 {
@@ -216,7 +217,7 @@ func (p *played) arrive() {
 	}
 }
 
-// less is a bound with something set aside.
+// less returns a bound with n set aside.
 func less(bound uint32, n uint64) uint32 {
 	if bound == 0 {
 		return 0
@@ -226,7 +227,7 @@ func less(bound uint32, n uint64) uint32 {
 
 func part(bound uint32, share float64) uint64 { return max(uint64(float64(bound)*share), 1) }
 
-// reserve is the largest of the newest 16 whole turns that hold a tool's result.
+// reserve returns the size of the largest of the newest 16 complete turns with a tool result.
 func (p *played) reserve() (messages, tokens uint64, ok bool) {
 	turns := 0
 	for end := p.before(p.arrived - 1); end >= 0 && turns < 16; {
@@ -254,7 +255,7 @@ func (p *played) reserve() (messages, tokens uint64, ok bool) {
 	return messages, tokens, turns > 0 && p.room > 0
 }
 
-// deepen has all turns in full go beyond the depth.
+// deepen drops all full turns beyond the depth.
 func (p *played) deepen(newest int64) {
 	beyond := int64(0)
 	if far := newest - p.depth - p.step/2; far >= 0 {
@@ -274,7 +275,7 @@ func (p *played) deepen(newest int64) {
 	}
 }
 
-// cut makes room: the newest turns of the depth are left where they are few, and else the share.
+// cut makes room. It keeps the newest turns of the depth if they are small, otherwise as much as the share allows.
 func (p *played) cut(newest int, maxMessages, maxTokens uint32) {
 	p.cuts = true
 	if p.leaveDepth(maxMessages, maxTokens) {
@@ -306,7 +307,7 @@ func (p *played) leaveDepth(maxMessages, maxTokens uint32) bool {
 		return false
 	}
 	question := p.question
-	p.question = -1 // what a message takes in full
+	p.question = -1 // the cost of a full message
 	messages, tokens := p.sum(func(i int) bool { return i >= begins && i < p.arrived && !p.all[i].system() })
 	p.question = question
 	if p.t.BudgetMessages > 0 && messages > part(p.t.BudgetMessages, .8) ||
@@ -328,7 +329,7 @@ func (p *played) leaveDepth(maxMessages, maxTokens uint32) bool {
 	return true
 }
 
-// enough tells whether no more is left than the share, or half of what lies beside what stays anyway.
+// enough reports whether at most the share is left, or half of what is left besides the messages that stay anyway.
 func (p *played) enough() bool {
 	newest, user := p.newestAtom(), p.newestUser()
 	staysM, staysT := p.sum(func(i int) bool {
@@ -348,7 +349,7 @@ func leaves(has, stays uint64, bound uint32, share float64) bool {
 	return bound == 0 || has <= low
 }
 
-// move moves the cut on over whole turns, and inside a turn that is long or the newest.
+// move moves the cut over whole turns, and into a turn that is long or the newest.
 func (p *played) move(newest int) {
 	last := uint32(0)
 	if newest := p.before(p.arrived); newest >= 0 {
@@ -400,7 +401,7 @@ func (p *played) move(newest int) {
 	}
 }
 
-// force drops what else there is where the budget does not hold what is left, without earlier questions.
+// force drops everything else if the budget does not hold what is left without earlier questions.
 func (p *played) force() {
 	if p.from < len(p.all) {
 		p.inside = p.turn(p.from)
@@ -425,8 +426,8 @@ func (p *played) force() {
 	}
 }
 
-// model plays a table and says what becomes of each record, and whether the marker stands. MarkerCost is what the policy
-// must set aside for its marker.
+// model plays a table and returns what happens to each record, and whether there is a marker. MarkerCost is what the
+// policy must set aside for its marker.
 func model(t *mnemetest.Table, markerCost uint64, missing bool) (becomes []string, marker bool, ledger uint64) {
 	p := play(t, markerCost)
 	becomes = slices.Repeat([]string{keeps}, len(t.Records))
@@ -478,7 +479,7 @@ func setAll(becomes []string, a atom, what string) {
 	}
 }
 
-// allFits tells whether the whole table is within both bounds and the depth.
+// allFits reports whether the whole table is within both bounds and the depth.
 func (p *played) allFits() bool {
 	messages, tokens := p.sum(func(i int) bool { return !p.all[i].system() || p.notices[p.all[i].first] })
 	if !within(messages, p.t.BudgetMessages) || !within(tokens, p.t.BudgetTokens) {
@@ -490,7 +491,7 @@ func (p *played) allFits() bool {
 	return !slices.Contains(deep.gone, true)
 }
 
-// leaveQuestions leaves the questions of turns that went, the newest first, until the next has no room.
+// leaveQuestions keeps the questions of dropped turns, from the newest on, until there is no room for the next.
 func (p *played) leaveQuestions(becomes []string) {
 	_, tokens := p.window()
 	room := p.questionsTokens
@@ -524,7 +525,7 @@ func (p *played) leaveQuestions(becomes []string) {
 	}
 }
 
-// questionOf is the tokens of the question that can be left of the atoms first to last; 0: none can.
+// questionOf returns the tokens of the question that can remain of the atoms from first to last; 0 if none can.
 func (p *played) questionOf(first, last int) (tokens uint64) {
 	if !p.gone[first] || p.all[first].stays() || p.turn(first) == p.inside || p.from < len(p.all) && p.turn(p.from) == p.turn(first) {
 		return 0
@@ -549,8 +550,8 @@ func (p *played) questionOf(first, last int) (tokens uint64) {
 	return min(tokens, 32+12)
 }
 
-// roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest,
-// in this order, up to the first that has none.
+// roomForNotices marks the system-class records for which there is room beside the mandatory records: the summary,
+// memories and the others, in this order, up to the first that does not fit.
 func roomForNotices(t *mnemetest.Table) []bool {
 	kept, used, notices := make([]bool, len(t.Records)), uint64(0), []int(nil)
 	for _, a := range atoms(t) {
@@ -576,7 +577,7 @@ func roomForNotices(t *mnemetest.Table) []bool {
 	return kept
 }
 
-// fits tells whether the kept records and something more are within the budget.
+// fits reports whether the kept records and some extra tokens are within the budget.
 func fits(t *mnemetest.Table, kept []bool, extraTokens uint64) bool {
 	messages, tokens := uint64(0), extraTokens
 	for i, r := range t.Records {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
@@ -36,6 +37,9 @@ type settingsShown struct {
 	// Calibration is the token counts that providers reported for the project's prompts, by model. A ratio that is
 	// sure can be used as token_scale.
 	Calibration []decision.Calibration `json:"calibration,omitempty"`
+	// Profiles are the complete profiles of the upstreams that the project's model calls can go to: by the upstream's name
+	// and the profile's member, the value and where it is from.
+	Profiles map[string]map[string]provider.Origin `json:"profiles,omitempty"`
 }
 
 func (s *Server) settings(ctx context.Context, c *call[nothing]) (out settingsShown, err error) {
@@ -48,6 +52,16 @@ func (s *Server) settings(ctx context.Context, c *call[nothing]) (out settingsSh
 	}
 	if out.Calibration, err = s.engine.Decisions.Calibrations(ctx, c.caller.Tenant, p.Incarnation); err != nil {
 		return out, err
+	}
+	setup, err := s.engine.Projects.SetupOf(p)
+	if err != nil {
+		return out, err
+	}
+	for _, u := range setup.Upstreams() {
+		if out.Profiles == nil {
+			out.Profiles = map[string]map[string]provider.Origin{}
+		}
+		out.Profiles[u.Name] = u.Origins
 	}
 	return out, c.tagged(&out.Settings)
 }

@@ -346,7 +346,8 @@ func (call *modelCall) copy(resp *http.Response, out *stream) error {
 // relay passes on a model's events.
 func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	passed := relay.Relay{Format: call.route.format, Stall: relay.IdleTime, Ping: relay.PingTime,
-		Patience: call.s.limits.commit, HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
+		NeedsDone: call.upstream.Profile.Done == provider.DoneRequired,
+		Patience:  call.s.limits.commit, HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
 		Commit: func(_ context.Context, r *wire.Reply) { call.committed(resp.StatusCode, r) }}
 	if t := call.turn.tools; t != nil {
 		weave := wire.NewWeave(t.Rounds)

@@ -163,7 +163,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: e.Project, Head: e.Head, Mode: call.mode,
-		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
+		Body: b, Upstream: u.Name, Profile: u.Profile, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
 		Namespace: t.namespace, Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
 		Matched: string(e.Match.Case), Front: e.Match.Front, Differs: e.Differs(), AsOf: e.AsOf, Pending: e.Pending(),
 		Resolved: e.Match.Case == align.Delta && id.Previous != "", References: e.References})

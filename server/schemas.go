@@ -97,6 +97,8 @@ var namedSchemas = []namedSchema{
 	schemaOf[settingsPatch]("SettingsPatch", patched),
 	schemaOf[settingsShown]("SettingsShown", sent),
 	schemaOf[provider.Spec]("Upstream", received),
+	schemaOf[provider.Profile]("UpstreamProfile", received),
+	schemaOf[provider.Origin]("ProfileValue", sent),
 
 	schemaOf[stats.Series]("ProjectStats", sent),
 	schemaOf[stats.Row]("ProjectStatsRow", sent),

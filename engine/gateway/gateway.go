@@ -25,6 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
@@ -69,6 +70,7 @@ type Ask struct {
 	Mode     string // observe, recall or assemble
 	Body     *wire.Body
 	Upstream string // its name
+	Profile  provider.Profile
 	// ContextTokens and OutputTokens are the model's context window and its largest answer, or 0 if unknown.
 	ContextTokens, OutputTokens int
 	Namespace                   []string // whose memories are shown, including namespaces below it; nil means all
@@ -101,6 +103,8 @@ type Outgoing struct {
 	Before, After uint64
 	Betas         []string // values that anthropic-beta must have
 	HideUsage     bool     // the client did not ask for the usage that its stream will have
+
+	reasoning string // the member of messages that has the client's reasoning
 
 	buffer  *[]byte // holds Body; nil if Body is the client's or is still needed
 	ask     *Ask
@@ -192,10 +196,11 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	out.id, out.DecisionID, out.Windowed, out.Cut = w.ID, w.DecisionID, true, w.Cut
 	out.After = w.Usage.Tokens + w.Usage.Parts.Tools
 	out.Before = max(out.After, w.Usage.ConsideredTokens+w.Usage.SystemTokens+w.Usage.Parts.Tools)
-	e := wire.Edit{IncludeUsage: !svc.refusesUsage(out)}
+	e := wire.Edit{IncludeUsage: out.ask.Profile.StreamOptions != provider.StreamOptionsSent && !svc.refusesUsage(out)}
 	if out.Mode == Recall {
 		e.Messages = reminded(out.ask.Body, w)
 	} else {
+		svc.fit(out, w.Messages)
 		e.Messages, e.System = assembled(out.ask.Body, w)
 		refer(e.Messages, out.ask.References)
 		e.Resolved = out.ask.Resolved
@@ -275,9 +280,7 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 		}
 		req.Budget.ContextWindow, req.Budget.ReserveTokens = &ask.ContextTokens, &reserve
 	}
-	if ask.Body.Reasoning {
-		req.Reasoning = "content"
-	}
+	req.Reasoning, out.reasoning = reasoning(ask)
 	req.Memories = &window.MemoryRequest{Namespace: ask.Namespace}
 	if b := ask.Body.CacheControl; b.Top {
 		req.CacheControl = "strip"

@@ -172,7 +172,7 @@ func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 		if op.Template == ReplaceArguments {
 			return a.replaceArguments(n, op, in[0])
 		}
-		return a.retext(op, in, Replace, func(*Item, string) string { return op.Text })
+		return a.retext(op, in, Replace, func(*Item, string) (string, error) { return op.Text, nil })
 	case OpSummarise:
 		a.summarise(op, in, behind)
 	}
@@ -180,15 +180,19 @@ func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 }
 
 // retext gives each item of the range another text. It checks fuel and time for each of them.
-func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) string) error {
+func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) (string, error)) error {
 	for i := range in {
 		it := in[i]
 		text, err := TextOf(&it, a.src)
 		if err != nil {
 			return err
 		}
-		changed := change(&it, text)
-		if changed == text {
+		was := it.Edit
+		changed, err := change(&it, text)
+		if err != nil {
+			return err
+		}
+		if changed == text && it.Edit == was {
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 // an item has it.
 type Edit struct {
 	Strip     Parts      // parts that are left out
+	Documents []string   // the texts of a tool's documents, as chat.Message.Documents lists them; nil if they are the stored ones
 	Arguments []Argument // new arguments of calls, ascending; for a result, those of its call
 }
 
@@ -35,6 +36,14 @@ func (e *Edit) find(call int) (at int, found bool) {
 	return slices.BinarySearchFunc(e.Arguments, call, func(a Argument, call int) int { return a.Call - call })
 }
 
+// CutsOnly reports whether the edit is that of a Cut with these documents and nothing else.
+func (e *Edit) CutsOnly(documents []string) bool {
+	if e == nil {
+		return documents == nil
+	}
+	return e.Strip == 0 && len(e.Arguments) == 0 && slices.Equal(e.Documents, documents)
+}
+
 // ArgumentsBelow returns the new arguments of the calls before the given one.
 func (e *Edit) ArgumentsBelow(call int) []Argument {
 	at, _ := e.find(call)
@@ -45,10 +54,23 @@ func (e *Edit) ArgumentsBelow(call int) []Argument {
 func (e *Edit) with(change func(*Edit)) *Edit {
 	out := new(Edit)
 	if e != nil {
-		out.Strip, out.Arguments = e.Strip, slices.Clone(e.Arguments)
+		out.Strip, out.Documents, out.Arguments = e.Strip, e.Documents, slices.Clone(e.Arguments)
 	}
 	change(out)
 	return out
+}
+
+// WithDocuments returns the edit with other texts of documents.
+func (e *Edit) WithDocuments(texts []string) *Edit {
+	return e.with(func(e *Edit) { e.Documents = texts })
+}
+
+// cut returns the edit with the documents of a cut.
+func (e *Edit) cut(c *Cut) *Edit {
+	if c.Documents == nil {
+		return e
+	}
+	return e.WithDocuments(c.Documents)
 }
 
 // CallOf returns a call of an item with all changes so far; false if there is none.

@@ -95,9 +95,21 @@ type Source interface {
 	// Summary returns the running summary as a window shows it. It covers the messages outside delegations whose Seq is
 	// at most covers. text is "" if none is stored.
 	Summary() (covers uint64, text string, tokens uint32)
-	// Truncated returns an item's text shortened to at most tokens tokens by cutting out its middle, and what the item
-	// then costs. note is added to the text that marks the cut. It charges nothing.
-	Truncated(it *Item, tokens int, note string) (text string, cost uint32, err error)
+	// Truncated shortens an item's text, with the texts of a tool's documents, to at most tokens tokens together by cutting
+	// out their middles. note is added to the texts that mark the cuts. It charges nothing.
+	Truncated(it *Item, tokens int, note string) (Cut, error)
+	// Bare returns the tokens of an item without its text and the texts of a tool's documents.
+	Bare(*Item) (uint32, error)
+	// Documents returns how many bytes of text the documents of a tool's message have, and which of FlagImage, FlagAudio
+	// and FlagDocument describe what an item holds besides its texts.
+	Documents(*Item) (bytes int, held Flags, err error)
+}
+
+// Cut is what a message shows when its texts are shortened.
+type Cut struct {
+	Text      string
+	Documents []string // the texts of a tool's documents, for Edit; nil if none is shortened
+	Tokens    uint32   // of the message
 }
 
 // Records appends the records of items to dst, for a request. It numbers the atoms again, without gaps.

@@ -105,12 +105,16 @@ func (source) Load([]int32) error              { return nil }
 func (source) QuestionTokens(turn uint32, text string) uint32 {
 	return uint32(len(plan.EarlierQuestion(turn) + text))
 }
-func (s source) Truncated(it *plan.Item, n int, note string) (string, uint32, error) {
+func (s source) Truncated(it *plan.Item, n int, note string) (plan.Cut, error) {
 	text, err := plan.TextOf(it, s)
 	if n < len(text) {
 		text = text[:n] + note
 	}
-	return text, uint32(len(text)), err
+	return plan.Cut{Text: text, Tokens: uint32(len(text))}, err
+}
+func (source) Bare(*plan.Item) (uint32, error) { return 0, nil }
+func (source) Documents(it *plan.Item) (int, plan.Flags, error) {
+	return 0, it.Flags, nil
 }
 func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return uint32(len(text)), nil

@@ -11,8 +11,8 @@ import (
 // way.
 const ShortLength = 256
 
-// Shorten cuts the texts of mandatory messages until they fit into the budget: first tool results, largest first, and
-// then the texts of assistants. If texts of at least ShortLength allow it, it leaves a quarter of the budget to the
+// Shorten cuts the texts of mandatory messages until they fit into the budget: first tool results with their documents,
+// largest first, and then the texts of assistants. If texts of at least ShortLength allow it, it leaves a quarter of the budget to the
 // rest of the history. User messages are not changed. items is a table before the first step; it is changed in place.
 // Shorten returns the fates of the rows that it cut, and whether the mandatory messages now fit.
 func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err error) {
@@ -80,7 +80,7 @@ func (s *shortening) measure() error {
 		if !may(it) {
 			continue
 		}
-		bare, err := s.src.TokensWith(it, "")
+		bare, err := s.src.Bare(it)
 		if err != nil {
 			return err
 		}
@@ -149,11 +149,16 @@ func (s *shortening) cut() error {
 			if t.length == t.size {
 				continue
 			}
-			text, tokens, err := s.src.Truncated(&t.was, int(t.length), stay(it.Flags))
+			_, held, err := s.src.Documents(&t.was)
 			if err != nil {
 				return err
 			}
-			it.Change, it.Text, it.TextBytes, it.Tokens, it.Step = Retexted, text, uint32(len(text)), tokens, -1
+			cut, err := s.src.Truncated(&t.was, int(t.length), stay(held))
+			if err != nil {
+				return err
+			}
+			it.Change, it.Text, it.TextBytes, it.Tokens, it.Step = Retexted, cut.Text, uint32(len(cut.Text)), cut.Tokens, -1
+			it.Edit = it.Edit.cut(&cut)
 			it.Reason = fmt.Sprintf("oversized: what must stay exceeds the budget of %d tokens; its text of %d is cut "+
 				"to %d", s.law.BudgetTokens, t.size, t.length)
 		}

@@ -18,11 +18,12 @@ type long struct {
 }
 
 func (l long) RowText(row int32) (string, error) { return strings.Repeat("x", l.sizes[row]), nil }
-func (l long) Truncated(it *plan.Item, n int, note string) (string, uint32, error) {
+func (l long) Truncated(it *plan.Item, n int, note string) (plan.Cut, error) {
 	text, err := plan.TextOf(it, l)
 	text = text[:n] + note
-	return text, 10 + uint32(len(text)), err
+	return plan.Cut{Text: text, Tokens: 10 + uint32(len(text))}, err
 }
+func (l long) Bare(*plan.Item) (uint32, error) { return 10, nil }
 func (l long) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return 10 + uint32(len(text)), nil
 }

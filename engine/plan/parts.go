@@ -9,6 +9,10 @@ const (
 	PartDocument Parts = 4 // including files
 	PartThinking Parts = 8 // including reasoning
 
+	// PartText is what is text in the documents, files and search results of a tool's message. STUB leaves it out. No STRIP
+	// may name it.
+	PartText Parts = 1 << 31
+
 	allParts = PartImage | PartAudio | PartDocument | PartThinking
 )
 

@@ -20,34 +20,63 @@ func (a *applier) truncate(op *Op, in []Item) error {
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
-		left := min(uint64(it.TextBytes), uint64(op.Argument)*bytesPerToken)
-		if err := a.meter.Spend(int(left) * fuelPerCutByte); err != nil {
-			return err
-		}
-		text, tokens, err := a.src.Truncated(&it, int(op.Argument), stay(it.Flags))
+		documents, held, err := a.documents(&it)
 		if err != nil {
 			return err
 		}
-		if tokens == it.Tokens && uint32(len(text)) == it.TextBytes {
+		left := min(uint64(it.TextBytes)+uint64(documents), uint64(op.Argument)*bytesPerToken)
+		if err := a.meter.Spend(int(left) * fuelPerCutByte); err != nil {
+			return err
+		}
+		cut, err := a.src.Truncated(&it, int(op.Argument), stay(held))
+		if err != nil {
+			return err
+		}
+		if cut.Documents == nil && cut.Tokens == it.Tokens && uint32(len(cut.Text)) == it.TextBytes {
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
-		a.emit(&it, text, tokens, Truncate, op.Reason)
+		it.Edit = it.Edit.cut(&cut)
+		a.emit(&it, cut.Text, cut.Tokens, Truncate, op.Reason)
 	}
 	return a.meter.Spend(0)
 }
 
-// stub replaces a tool result's text by a marker.
-func (a *applier) stub(it *Item, text string) string {
-	const words = "result of %s left out: %d bytes, %d tokens"
-	if held := stay(it.Flags); held != "" {
-		bare, err := a.src.TokensWith(it, "")
-		if err != nil {
-			bare = 0 // the caller gets the error, too
-		}
-		return fmt.Sprintf("[text of the "+words+"%s]", a.src.Tool(it), len(text), it.Tokens-min(bare, it.Tokens), held)
+// documents charges for reading the documents of a tool's message, and describes them.
+func (a *applier) documents(it *Item) (bytes int, held Flags, err error) {
+	if it.Role != RoleTool || it.Change == Answer {
+		return 0, it.Flags, nil
 	}
-	return fmt.Sprintf("["+words+"]", a.src.Tool(it), len(text), it.Tokens)
+	if bytes, held, err = a.src.Documents(it); err != nil {
+		return 0, 0, err
+	}
+	return bytes, held, a.meter.Spend(bytes / textBytesPerFuel)
+}
+
+// stub replaces a tool result's text by a marker, and leaves out what is text in its documents.
+func (a *applier) stub(it *Item, text string) (string, error) {
+	const words = "result of %s left out: %d bytes, %d tokens"
+	documents, held, err := a.documents(it)
+	if err != nil {
+		return "", err
+	}
+	size, tokens := len(text)+documents, it.Tokens
+	stays := stay(held)
+	if stays != "" {
+		bare, err := a.src.Bare(it)
+		if err != nil {
+			return "", err
+		}
+		tokens -= min(bare, tokens)
+	}
+	if documents > 0 {
+		it.Edit = it.Edit.with(func(e *Edit) { e.Strip |= PartText })
+		it.Flags = it.Flags&^FlagDocument | held&FlagDocument
+	}
+	if stays != "" {
+		return fmt.Sprintf("[text of the "+words+"%s]", a.src.Tool(it), size, tokens, stays), nil
+	}
+	return fmt.Sprintf("["+words+"]", a.src.Tool(it), size, tokens), nil
 }
 
 // stay returns a note that lists what a message still contains when its text is cut or left out; "" if that is nothing.

@@ -44,7 +44,7 @@ func (a *assembly) Literals(at []int32) ([]literal.List, error) {
 
 // howShort says how the window's texts are shortened to so many tokens.
 func (a *assembly) howShort(size uint32) cache.Of {
-	return cache.Of{Tokens: size, Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale}
+	return cache.Of{Limit: size, Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale}
 }
 
 // Ledger returns the text of a ledger that fits into a number of tokens. Consecutive windows usually have the same.

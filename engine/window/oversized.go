@@ -2,6 +2,7 @@ package window
 
 import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/session/cache"
@@ -37,36 +38,155 @@ func (a *assembly) tooManyTokens(needed uint64) error {
 	return fault.MustStay("tokens", int(needed)+int(a.limits.primer), int(a.limits.budget))
 }
 
-// Truncated returns an item's text cut to at most size tokens, and the tokens of the item with that text. For sessions
-// in memory, cut texts are cached.
-func (a *assembly) Truncated(it *plan.Item, size int, note string) (string, uint32, error) {
+// Truncated shortens an item's texts. For sessions in memory, the result is cached.
+func (a *assembly) Truncated(it *plan.Item, size int, note string) (plan.Cut, error) {
 	defer func(charged func(string) int) { a.Count = charged }(a.Count)
 	a.Count = a.uncharged
-	how := cache.Of{Tokens: uint32(size), Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale,
+	how := cache.Of{Limit: uint32(size), Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale,
 		Pictures: a.Pictures, Markdown: a.markdown, Note: note}
-	if it.Change == plan.Unchanged && it.Edit == nil {
+	stored := it.Change == plan.Unchanged && it.Edit == nil
+	if stored {
 		if c := a.rows[it.Row].Cut.Load(); c != nil && c.Of == how {
-			return c.Text, c.Tokens, nil
+			return c.Cut, nil
 		}
 	}
-	text, err := plan.TextOf(it, a)
+	cut, err := a.truncate(it, size, note)
+	if err == nil && stored && a.ctx.Err() == nil {
+		a.rows[it.Row].Cut.Store(&cache.Cut{Of: how, Cut: cut})
+	}
+	return cut, err
+}
+
+func (a *assembly) truncate(it *plan.Item, size int, note string) (cut plan.Cut, err error) {
+	if cut.Text, err = plan.TextOf(it, a); err != nil {
+		return cut, err
+	}
+	documents, _, err := a.documentsOf(it)
 	if err != nil {
-		return "", 0, err
+		return cut, err
 	}
-	bare, err := a.TokensWith(it, "")
+	with, limit := *it, a.Settings.TokenScale.Within(size)
+	if len(documents) > 0 {
+		cut.Text, cut.Documents = a.truncateAll(cut.Text, documents, limit, note)
+		if cut.Documents != nil {
+			with.Edit = with.Edit.WithDocuments(cut.Documents)
+		}
+	} else {
+		bare, err := a.TokensWith(it, "")
+		if err != nil {
+			return cut, err
+		}
+		// The tokens of a text are those of its message less those of the message without it, within a few at the seams.
+		const few = 4
+		has := tokens.Uncounted
+		if n := int(it.Tokens) - int(bare); n > size+few {
+			has = a.Settings.TokenScale.Within(n)
+		}
+		cut.Text, _ = tokens.Known(cut.Text, has, limit, note, a.Count)
+	}
+	cut.Tokens, err = a.TokensWith(&with, cut.Text)
+	return cut, err
+}
+
+// truncateAll shortens a text and the texts of the documents that the window shows, to limit words together. The second
+// result is nil if no document is shortened.
+func (a *assembly) truncateAll(text string, documents []document, limit int, note string) (string, []string) {
+	texts := make([]string, 0, 1+len(documents))
+	texts = append(texts, text)
+	for i := range documents {
+		if documents[i].shown {
+			texts = append(texts, documents[i].Text)
+			continue
+		}
+		texts = append(texts, "")
+	}
+	shortened := false
+	for i, share := range tokens.Shares(texts, limit, a.Count) {
+		whole := texts[i]
+		if texts[i], _ = tokens.Known(whole, tokens.Uncounted, share, note, a.Count); texts[i] == "" && whole != "" {
+			texts[i] = plan.Placeholder // Anthropic allows no empty text
+		}
+		shortened = shortened || i > 0 && texts[i] != whole
+	}
+	if !shortened {
+		return texts[0], nil
+	}
+	for i := range documents {
+		if !documents[i].shown {
+			texts[1+i] = documents[i].Text
+		}
+	}
+	return texts[0], texts[1:]
+}
+
+// document is a text in a tool's message beside the message's own.
+type document struct {
+	chat.Document
+	shown bool // in the window's format
+}
+
+// documentsOf returns the documents of a tool's message with all changes so far, and whether it has others that are not
+// text.
+func (a *assembly) documentsOf(it *plan.Item) (documents []document, others bool, err error) {
+	if it.Role != plan.RoleTool || it.Change > plan.Retexted || a.rows[it.Row].Damaged.Load() {
+		return nil, false, nil
+	}
+	m, err := a.body(a.rows[it.Row])
 	if err != nil {
-		return "", 0, err
+		return nil, false, err
 	}
-	// The tokens of a text are those of its message less those of the message without it, within a few at the seams.
-	const few = 4
-	scale, has := a.Settings.TokenScale, tokens.Uncounted
-	if n := int(it.Tokens) - int(bare); n > size+few {
-		has = scale.Within(n)
+	list, others := m.Documents()
+	var edit plan.Edit
+	if it.Edit != nil {
+		edit = *it.Edit
 	}
-	cut, _ := tokens.Known(text, has, scale.Within(size), note, a.Count)
-	cost, err := a.TokensWith(it, cut)
-	if err == nil && it.Change == plan.Unchanged && it.Edit == nil && a.ctx.Err() == nil {
-		a.rows[it.Row].Cut.Store(&cache.Cut{Of: how, Text: cut, Tokens: cost})
+	for i := range list {
+		d := document{list[i], m.Format == a.format || !list[i].File}
+		if edit.Documents != nil {
+			d.Text = edit.Documents[i]
+		}
+		if edit.Strip&(plan.PartText|d.Part) != 0 {
+			d.shown = false
+		}
+		documents = append(documents, d)
 	}
-	return cut, cost, err
+	return documents, others, nil
+}
+
+// Documents describes the documents of a tool's message.
+func (a *assembly) Documents(it *plan.Item) (bytes int, held plan.Flags, err error) {
+	held = it.Flags & (plan.FlagImage | plan.FlagAudio | plan.FlagDocument)
+	documents, others, err := a.documentsOf(it)
+	if err != nil || len(documents) == 0 {
+		return 0, held, err
+	}
+	for i := range documents {
+		if documents[i].shown {
+			bytes += len(documents[i].Text)
+		} else if documents[i].File {
+			others = true
+		}
+	}
+	if !others {
+		held &^= plan.FlagDocument
+	}
+	return bytes, held, nil
+}
+
+// Bare returns the tokens of an item without its text and the texts of a tool's documents.
+func (a *assembly) Bare(it *plan.Item) (uint32, error) {
+	documents, _, err := a.documentsOf(it)
+	if err != nil || len(documents) == 0 {
+		tokens, err := a.TokensWith(it, "")
+		return tokens, err
+	}
+	texts := make([]string, len(documents))
+	for i := range documents {
+		if texts[i] = documents[i].Text; documents[i].shown {
+			texts[i] = plan.Placeholder
+		}
+	}
+	bare := *it
+	bare.Edit = bare.Edit.WithDocuments(texts)
+	return a.TokensWith(&bare, "")
 }

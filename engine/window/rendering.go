@@ -84,7 +84,6 @@ func (a *assembly) build(dst []byte) (w chat.Window, err error) {
 // buildOnce appends the window with the edits so far.
 func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 	b := &a.builder
-	b.Reasoning = a.request.Reasoning == "content"
 	if a.format == chat.Text { // a format without messages
 		b.Reset(a.format, nil, a.system)
 	} else {
@@ -109,6 +108,7 @@ func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 		if err != nil {
 			return w, err
 		}
+		b.Reasoning = a.ShowsReasoning(it.Role, it.Flags)
 		b.Add(&fr.Fragment, a.rows[it.Row].Call)
 		a.places = append(a.places, int32(b.Place()))
 		a.sums = append(append(a.sums, 'm'), fr.Hash[:]...)
@@ -155,12 +155,12 @@ func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 			return &q.Fragments[a.format-1]
 		}
 		return nil
-	case it.Edit != nil:
-		return nil
 	case it.Change == plan.Retexted:
-		if c := r.Cut.Load(); c != nil && c.Text == it.Text && c.Markdown == a.markdown {
+		if c := r.Cut.Load(); c != nil && c.Text == it.Text && it.Edit.CutsOnly(c.Documents) && c.Markdown == a.markdown {
 			return &c.Fragments[a.format-1]
 		}
+		return nil
+	case it.Edit != nil:
 		return nil
 	case it.Change != plan.Unchanged:
 		return nil

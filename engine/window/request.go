@@ -21,6 +21,15 @@ import (
 // call's own messages.
 const maxPending = 1024
 
+// The values of Request.Reasoning.
+const (
+	ReasoningContent = "content"
+	ReasoningPending = "pending"
+)
+
+var reasonings = map[string]cache.ReasoningShown{"": cache.NoReasoning, ReasoningPending: cache.PendingReasoning,
+	ReasoningContent: cache.AllReasoning}
+
 // Request asks what the model should see next. Pointers distinguish absent values from zero.
 type Request struct {
 	SessionID string            `json:"session_id,omitempty"`
@@ -35,9 +44,10 @@ type Request struct {
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
 	Format        string                 `json:"format,omitempty"`
 	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
-	Reasoning     string                 `json:"reasoning,omitempty"`      // content: shown as reasoning_content
-	ToolResults   string                 `json:"tool_results,omitempty"`
-	Explain       bool                   `json:"explain,omitempty"`
+	// Reasoning says whose reasoning is shown as reasoning_content: content, of all messages; pending, of Pending only.
+	Reasoning   string `json:"reasoning,omitempty"`
+	ToolResults string `json:"tool_results,omitempty"`
+	Explain     bool   `json:"explain,omitempty"`
 	// CacheControl says how to treat breakpoints in anthropic.messages: auto, keep (the default) or strip.
 	CacheControl string `json:"cache_control,omitempty"`
 	// Record is false if the window is only inspected. Then no decision is stored, no summary is requested, and the
@@ -104,8 +114,9 @@ func (a *assembly) prepare() error {
 	if !prompt.CacheControl(req.CacheControl).Valid() {
 		return fault.InvalidField("cache_control", "invalid_value", "must be auto, keep or strip")
 	}
-	if req.Reasoning != "" && req.Reasoning != "content" {
-		return fault.InvalidField("reasoning", "invalid_value", "must be content, or left out")
+	reasoning, ok := reasonings[req.Reasoning]
+	if !ok {
+		return fault.InvalidField("reasoning", "invalid_value", "must be content or pending, or left out")
 	}
 	if a.system, err = render.ParseSystem(req.System); err != nil {
 		return fault.InvalidField("system", "invalid_value", "%s", err)
@@ -140,7 +151,7 @@ func (a *assembly) prepare() error {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
 	a.Counter = cache.Counter{Format: a.format, Encoding: a.Ready.Encoding, Scale: s.TokenScale, Pictures: s.Pictures(),
-		Count: a.svc.sessions.Counter(a.ctx, a.Ready.Encoding), Reasoning: req.Reasoning != ""}
+		Count: a.svc.sessions.Counter(a.ctx, a.Ready.Encoding), Reasoning: reasoning}
 	a.uncharged = a.Count
 	return a.bound(s)
 }

@@ -107,6 +107,16 @@ func (a *assembly) countMarkdown() error {
 	return nil
 }
 
+// showsDocuments reports whether the window's format shows documents of a tool's message as text, so that they cost the
+// same as the message's own.
+func (a *assembly) showsDocuments(m *chat.Message) bool {
+	if m.Role != plan.RoleTool || m.Format == a.format {
+		return false
+	}
+	documents, _ := m.Documents()
+	return len(documents) > 0
+}
+
 // TokensWith returns the tokens of an item if it had another text.
 func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	with := uint32(0) // tokens of the reminder before the message
@@ -120,7 +130,7 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 		return a.Plain(plan.RoleUser, text), nil
 	case it.Change == plan.Answer:
 		return a.Plain(it.Role, text), nil
-	case a.rows[it.Row].Damaged.Load() || a.format == chat.Text:
+	case a.rows[it.Row].Damaged.Load() || a.format == chat.Text && it.Role != plan.RoleTool:
 		return with + a.StandIn(&a.rows[it.Row].Header, text), nil
 	}
 	r := a.rows[it.Row]
@@ -128,7 +138,10 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if it.Edit == nil {
+	if a.format == chat.Text && it.Edit == nil && !a.showsDocuments(m) {
+		return with + a.StandIn(&r.Header, text), nil
+	}
+	if it.Edit == nil && !a.showsDocuments(m) {
 		return with + a.Retexted(&r.Header, m, text), nil
 	}
 	changed := m.Edited(it.Edit)

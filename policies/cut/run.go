@@ -2,8 +2,8 @@ package cut
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// Run is consecutive whole atoms of one turn that can leave the window together: an earlier question, or messages in
-// full of which none must stay. An atom that must stay is a run of its own.
+// Run is a sequence of whole atoms of one turn that can leave the window together: an earlier question, or full
+// messages of which none must stay. An atom that must stay is a run by itself.
 type Run struct {
 	End      int
 	Turn     uint32
@@ -11,7 +11,7 @@ type Run struct {
 	Question uint64 // tokens of the earlier question that it is or can become
 }
 
-// RunAt is the run that begins at a record and ends before end at the latest.
+// RunAt returns the run that begins at a record and ends at or before end.
 //
 //go:noinline
 func RunAt(records mneme.Records, first, end int) Run {
@@ -38,5 +38,5 @@ func RunAt(records mneme.Records, first, end int) Run {
 	return run
 }
 
-// Asks tells whether a user's message is among the messages in full.
+// Asks reports whether a user's message is among the full messages.
 func (r *Run) Asks() bool { return r.Facts.Has(mneme.User) && !r.Facts.Question() }

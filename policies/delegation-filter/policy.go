@@ -1,5 +1,5 @@
 // Package delegationfilter is the built-in policy that shows each viewer its own delegation. A viewer in a delegation
-// sees the atoms of that delegation and of none. The main agent sees everything.
+// sees the atoms of that delegation and those of no delegation. The main agent sees everything.
 package delegationfilter
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"

@@ -1,4 +1,5 @@
-// Package depthcompress is the built-in policy that keeps the newest turns in full and of older ones only the question.
+// Package depthcompress is the built-in policy that keeps the newest turns in full and only the question of older
+// turns.
 package depthcompress
 
 import (
@@ -6,10 +7,10 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// Assemble compresses each run of records of an old turn to its question, or drops the run where it has no question. A
-// turn is old where it lies beyond the depth. The boundary moves in steps, so that windows share their beginnings. Turns
-// count by their places, so that a turn that an earlier policy dropped still counts. Records that are compressed,
-// system-class, mandatory or pinned stay as they are.
+// Assemble compresses each run of records of an old turn to its question, or drops the run if it has no question. A
+// turn is old if it is beyond the depth. The boundary moves in steps, so that consecutive windows begin alike. Turns
+// are counted by their places, so a turn that an earlier policy dropped still counts. Compressed, system-class,
+// mandatory and pinned records stay as they are.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if req.ConfigFloat("low_water", 0) != 0 {
 		req.Log(mneme.Warn, "low_water has no effect any more: tool-pair-trim fits the window")
@@ -35,5 +36,5 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
-// old tells whether a record is of a turn up to the place beyond. System-class records are of no turn.
+// old reports whether a record belongs to a turn whose place is at most beyond. System-class records belong to no turn.
 func old(r *mneme.Record, beyond uint32) bool { return r.Role != mneme.System && r.Place <= beyond }

@@ -2,7 +2,7 @@ package depthcompress
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// reasons are the plan's texts, each written when it is first needed.
+// reasons are the plan's reason texts. Each is written when it is first needed.
 type reasons struct {
 	depth               int64
 	compressed, dropped mneme.Text

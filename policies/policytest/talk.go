@@ -1,4 +1,4 @@
-// Package policytest makes tables to test the built-in policies with: those of growing sessions, and random ones.
+// Package policytest makes tables for testing the built-in policies: tables of growing sessions, and random ones.
 package policytest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
-// Talk builds tables the way sessions grow.
+// Talk builds tables in the way that sessions grow.
 type Talk struct{ mnemetest.Table }
 
 // Say adds one message that is an atom of its own.
@@ -17,7 +17,7 @@ func (s *Talk) Say(turn uint32, role mneme.Role, tokens uint32) *Talk {
 	return s
 }
 
-// Call adds an assistant's call and its results: one atom.
+// Call adds an assistant's call and its results as one atom.
 func (s *Talk) Call(turn uint32, results int, tokens uint32) *Talk {
 	s.add(mnemetest.Record{Turn: turn, Role: mneme.Assistant, Kind: mneme.Call, Tokens: tokens}, true)
 	for range results {
@@ -61,8 +61,8 @@ func (s *Talk) Turns(from, to uint32) *Talk {
 	return s
 }
 
-// Random is a table such as a host may send, odd ones among them: no records, no questions, all mandatory, free of
-// charge, turns left out.
+// Random returns a table that a host might send, including odd ones: without records, without questions, with only
+// mandatory records, with records that cost nothing, with turns missing.
 func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 	var s Talk
 	often := func(percent int) bool { return rng.IntN(100) < percent }
@@ -118,8 +118,8 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 	return &s.Table
 }
 
-// age makes a table one of a session that has gone on: results that came late or never, messages before the table, and
-// a turn in flight.
+// age turns a table into that of a longer session: with results that came late or never, messages before the table, and
+// a pending turn.
 func (s *Talk) age(rng *rand.Rand) {
 	head := 0
 	for i := range s.Records {
@@ -157,7 +157,7 @@ func (s *Talk) age(rng *rand.Rand) {
 	}
 }
 
-// Late has the result at an index come as the message numbered seq, or as the last one where there are not so many.
+// Late gives the result at an index the message number seq, or the last number if there are fewer messages.
 func (s *Talk) Late(at int, seq uint64) {
 	was := s.Records[at].Seq
 	seq = min(seq, s.newest())

@@ -1,20 +1,20 @@
-// Package summarise is the built-in policy that shows the running summary in place of the messages that it covers, and
-// asks to extend it when too many messages, or too many tokens, are not covered.
+// Package summarise is the built-in policy that replaces messages by the running summary that covers them, and requests
+// a longer summary when too many messages or tokens are not covered.
 package summarise
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 const (
-	// DefaultThreshold is how many messages may be uncovered where the config names no other number.
+	// DefaultThreshold is how many messages may be uncovered if the config names no number.
 	DefaultThreshold = 40
-	// DefaultKeepLast is how many of the newest stay uncovered where the config names no other number.
+	// DefaultKeepLast is how many of the newest messages stay uncovered if the config names no number.
 	DefaultKeepLast = 12
 )
 
-// Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, or more tokens
-// than may be: by default three fifths of the budget, so that a summary is there before tool-pair-trim cuts.
-// It shows the stored summary. The summary stands in front of the table, where it stood in the turn before, so that the
-// provider's prompt cache can be used.
+// Assemble shows the stored summary. If more messages than the threshold are uncovered, or more tokens than allowed, it
+// requests a summary of all but the newest messages. By default three fifths of the budget may be uncovered, so that
+// the summary is ready before tool-pair-trim cuts. The summary is placed before the table, as in the previous turn, so
+// that the provider's prompt cache can be used.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if !req.ConfigBool("enabled", false) || req.Len() == 0 {
 		return nil
@@ -45,15 +45,15 @@ func reason(req *mneme.Request, plan *mneme.Plan) mneme.Text {
 	return plan.Text("summarised: the running summary covers the messages up to ").Uint(req.SummaryCovers)
 }
 
-// table is what the policy must know of all records before it can cut. Messages are stored ones; those that count are
-// of no delegation.
+// table is what the policy must know about all records before it can cut. It is about stored messages; those that count
+// belong to no delegation.
 type table struct {
 	req       *mneme.Request
 	uncovered uint64 // messages that count and are not covered
-	tokens    uint64 // of these
-	unseen    uint64 // messages between the summary and the table: a summary is all that can still keep them
-	covered   int    // the end of the last atom that begins among what is covered; of the first atom where none does
-	wall      int    // where the cut must not pass: the newest user message that counts, or a call without its results
+	tokens    uint64 // their tokens
+	unseen    uint64 // messages between the summary and the table, which only a summary can still preserve
+	covered   int    // the end of the last atom that begins among the covered messages, or of the first atom if none does
+	wall      int    // the limit of the cut: the newest user message that counts, or a call without its results
 }
 
 func survey(req *mneme.Request) table {
@@ -86,13 +86,14 @@ func survey(req *mneme.Request) table {
 	return t
 }
 
-// cut is the end of the records that a summary should cover so that at least keep uncovered messages that count are
-// left, or messages of at least so many tokens; 0 where there is nothing to add. What is left by tokens is a part of what
-// may be uncovered, so that the next summary is asked for only once as much has come again. A late result stands with its call, so a cut between two atoms is one between
-// two messages only where all before it are older than all behind it.
+// cut returns the end of the records that a summary should cover, or 0 if there is nothing to add. At least keep
+// uncovered messages that count remain, or messages of at least the given number of tokens. That number is less than
+// what may be uncovered, so the next summary is requested only after as much has been added again. A late result
+// belongs to its call's atom, so a position between two atoms can be a cut only if all messages before it are older
+// than all messages after it.
 func (t *table) cut(keep, tokens uint64) int {
 	end, before, newest, spent := 0, uint64(0), uint64(0), uint64(0)
-	last := 0 // the last atom's end; system-class records after it are no part of the range
+	last := 0 // the last atom's end; system-class records after it do not belong to the range
 	for i := 0; i < t.req.Len() && i <= t.wall; {
 		a := atomAt(t.req, i)
 		if a.oldest > 0 {
@@ -111,11 +112,11 @@ func (t *table) cut(keep, tokens uint64) int {
 // atom is the records up to end, which are covered together or not at all.
 type atom struct {
 	end            int
-	oldest, newest uint64 // numbers of its messages, pending ones too; 0 where it is system-class
+	oldest, newest uint64 // numbers of its messages, including pending ones; 0 for a system-class atom
 	uncovered      uint64 // messages that count and are not covered
-	tokens         uint64 // of these
-	asks           bool   // a stored user message that counts
-	open           bool   // results are still to come
+	tokens         uint64 // their tokens
+	asks           bool   // has a stored user message that counts
+	open           bool   // some results are missing
 }
 
 func atomAt(req *mneme.Request, first int) atom {
@@ -127,7 +128,7 @@ func atomAt(req *mneme.Request, first int) atom {
 		a.open = a.open || r.Flags.Has(mneme.OpenCall)
 		if r.Role != mneme.System && !r.Flags.Has(mneme.Pending) && r.Delegation == 0 {
 			a.asks = a.asks || r.Role == mneme.User
-			// A result with the number of its call is one that the host made up.
+			// A result with the same number as its call was added by the host.
 			if r.Seq > covers && (a.end == first || r.Seq != head.Seq) {
 				a.uncovered++
 				a.tokens += uint64(r.Tokens)

@@ -3,11 +3,11 @@ package toolpairtrim
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 const (
-	// marker says that something was left out. It is the same in every window, so that it changes no prefix; how much
-	// was left out stands in the report.
+	// marker says that messages were left out. It is the same in every window, so that windows begin alike; the report
+	// says how many messages were left out.
 	marker = "[earlier messages left out]"
-	// messageTokens is what a message costs beside its text: OpenAI counts three and one for the role, other
-	// renderings no more.
+	// messageTokens is what a message costs in addition to its text: OpenAI counts three tokens and one for the role,
+	// other renderings no more.
 	messageTokens = 8
 )
 

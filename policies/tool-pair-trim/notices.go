@@ -7,13 +7,13 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// notices says which system-class records stay: all of a higher worth, and those of this worth before end.
+// notices says which system-class records stay: all with a lower worth value, and those with this one before end.
 type notices struct {
 	worth worth
 	end   int
 }
 
-// worth orders system-class records where the budget does not hold all of them. The lowest value gets room first.
+// worth ranks system-class records for when the budget has no room for all of them. The lowest value gets room first.
 type worth uint8
 
 const (
@@ -36,14 +36,14 @@ func worthOf(r *mneme.Record) worth {
 	return worthRest
 }
 
-// stays tells whether the system-class record at an index stays.
+// stays reports whether the system-class record at an index stays.
 func (n notices) stays(index int, r *mneme.Record) bool {
 	w := worthOf(r)
 	return w < n.worth || w == n.worth && index < n.end
 }
 
-// fitNotices finds which system-class records fit beside the messages that must stay, and their cost. It stops at the
-// first that does not fit, so that no smaller record of less worth gets its room.
+// fitNotices determines which system-class records fit beside the mandatory messages, and their cost. It stops at the
+// first that does not fit, so that a smaller record of lower rank cannot take its room.
 func fitNotices(req *mneme.Request, all sums) (notices, cut.Cost) {
 	bound, used := uint64(req.BudgetTokens), all.must.Tokens
 	if bound == 0 || used+all.system.Tokens <= bound {
@@ -65,7 +65,7 @@ func fitNotices(req *mneme.Request, all sums) (notices, cut.Cost) {
 	return notices{worth: allNotices}, system
 }
 
-// dropNotices drops the system-class records that have no room.
+// dropNotices drops the system-class records for which there is no room.
 func (t *trim) dropNotices(plan *mneme.Plan) {
 	if t.notices.worth == allNotices {
 		return
@@ -78,7 +78,7 @@ func (t *trim) dropNotices(plan *mneme.Plan) {
 	}
 }
 
-// missing tells whether there are messages that neither the table nor the window's summary holds.
+// missing reports whether there are messages that are neither in the table nor covered by the window's summary.
 func (t *trim) missing(all sums) bool {
 	if t.notices.worth == allNotices && !(t.req.OlderExist() && all.notices) {
 		return t.req.OlderExist()

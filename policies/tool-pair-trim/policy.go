@@ -1,5 +1,6 @@
-// Package toolpairtrim is the built-in policy that fits a window into its budget: turns go from the oldest on, never a
-// call without its results; of what went it leaves the newest questions and a ledger of what was named there.
+// Package toolpairtrim is the built-in policy that fits a window into its budget. It leaves out the oldest turns first,
+// and never a call without its results. Of what it leaves out, the newest questions remain, and a ledger of the
+// literals in it.
 package toolpairtrim
 
 import (
@@ -7,10 +8,11 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// Assemble leaves everything where it fits, and else leaves out what is oldest, further than it must, so that the cut
-// stands still until there is no room again (walk). Mandatory atoms get their room first and always stay, then
-// system-class records, of which the summary goes last, then pinned atoms. A turn that takes more than half of the
-// budget is cut inside, and keeps its question. The result is within the budget whenever what must stay is.
+// Assemble changes nothing if the table fits. Otherwise it leaves out the oldest messages, more than necessary, so that
+// the cut stays where it is until the budget is exceeded again (see walk). Mandatory atoms get room first and always
+// stay. Next come system-class records, the summary before all others, then pinned atoms. A turn that takes more than
+// half of the budget is cut inside and keeps its question. The result is within the budget whenever the mandatory atoms
+// are.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	all := sumsOf(req)
 	t := trim{req: req, records: req.Records(), budget: cost{Messages: uint64(req.BudgetMessages), Tokens: uint64(req.BudgetTokens)}}
@@ -45,40 +47,40 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if t.marked && (o.lost || missing) {
 		insertMarker(plan, o.oldest)
 	}
-	if t.named > 0 && o.first >= 0 { // in the place of the marker, where it names anything
+	if t.named > 0 && o.first >= 0 { // replaces the marker, if it names anything
 		tokens := t.named + t.marker - messageTokens
 		plan.Ledger(o.first, o.last, int(min(tokens, mneme.MaxLedger)), plan.Text("ledger"))
 	}
 	return nil
 }
 
-// trim is one call's table and what its window may take.
+// trim is the table of one call and the limits of its window.
 type trim struct {
 	req       *mneme.Request
 	records   mneme.Records
 	budget    cost
-	marked    bool   // the marker has room
-	marker    uint64 // tokens that it takes
-	questions uint64 // tokens that earlier questions may take of turns that go
-	named     uint64 // tokens that the ledger may take of what turns that go named, beside the marker
+	marked    bool   // there is room for the marker
+	marker    uint64 // its tokens
+	questions uint64 // tokens available for the questions of dropped turns
+	named     uint64 // tokens available for the ledger of dropped turns, in addition to the marker
 	notices   notices
-	unpin     int // pinned atoms before this record have no room
+	unpin     int // there is no room for pinned atoms before this record
 }
 
 // The defaults of the config.
 const (
-	defaultShare    = .5 // of the budget: what a cut leaves
-	defaultTurnRoom = .4 // of the budget: the most that is kept free for a turn that begins
+	defaultShare    = .5 // of the budget, that a cut leaves
+	defaultTurnRoom = .4 // of the budget, the most that is kept free for a new turn
 )
 
-// rules are what the walk goes by.
+// rules returns the rules for the walk.
 func (t *trim) rules(depth cut.Depth, all sums) rules {
 	r := rules{records: t.records, budget: t.budget, share: t.req.ConfigFloat("low_water", defaultShare),
 		beside: t.marker + t.named + t.questions, notices: t.notices.worth == allNotices, older: t.req.OlderExist(), depth: depth}
 	if !(r.share >= 0 && r.share < 1) {
 		r.share = 1
 	}
-	if !r.notices { // those that have room count from the start
+	if !r.notices { // those with room count from the start
 		r.beside += all.system.Tokens
 	}
 	if room := t.req.ConfigFloat("turn_room", defaultTurnRoom); room > 0 && !depth.Exact() {
@@ -92,7 +94,8 @@ func (t *trim) rules(depth cut.Depth, all sums) rules {
 	return r
 }
 
-// roomForQuestions is the tokens that earlier questions may take. Small windows leave none, unless the depth is set.
+// roomForQuestions returns the tokens available for earlier questions. Small windows have none, unless the depth is
+// set.
 func (t *trim) roomForQuestions(depth cut.Depth) uint64 {
 	const most, small = 1000, 2000
 	if room := t.req.ConfigInt("question_tokens", -1); room >= 0 {
@@ -108,7 +111,7 @@ func (t *trim) roomForQuestions(depth cut.Depth) uint64 {
 	return min(b/16, most)
 }
 
-// roomForLedger is the tokens that the ledger may take. There is none without a marker.
+// roomForLedger returns the tokens available for the ledger. Without a marker there are none.
 func (t *trim) roomForLedger() uint64 {
 	const least, most = 200, 1500
 	if !t.marked {
@@ -124,7 +127,7 @@ func (t *trim) roomForLedger() uint64 {
 	return min(max(b/8, least), most, b/4)
 }
 
-// reaches tells whether messages in full are of turns up to a place.
+// reaches reports whether there are full messages of turns up to a place.
 func (t *trim) reaches(place uint32) bool {
 	for i := 0; place > 0 && i < t.records.Len(); {
 		a := cut.At(t.records, i)
@@ -136,8 +139,8 @@ func (t *trim) reaches(place uint32) bool {
 	return false
 }
 
-// force leaves out what else there is where the budget does not even hold the newest atom beside what must stay: earlier
-// questions, atoms, the question, and at last what is pinned, oldest first.
+// force leaves out more if the budget does not even hold the newest atom together with the mandatory ones. It removes
+// earlier questions, then atoms, then the kept question, and at last pinned atoms, the oldest first.
 func (t *trim) force(s *start) {
 	for s.asked < t.records.Len() && !t.budget.Holds(s.total) {
 		a := cut.At(t.records, s.asked)
@@ -159,7 +162,7 @@ func (t *trim) force(s *start) {
 	}
 }
 
-// leave takes the cost of an atom that goes off the window's.
+// leave subtracts the cost of an atom that goes from the window's.
 func leave(s *start, first int, a cut.Atom, goes bool) {
 	if goes {
 		s.total = s.total.Minus(a.Cost(first))

@@ -2,14 +2,15 @@ package toolpairtrim
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// reasons are the plan's texts, each written when it is first needed.
+// reasons are the plan's reason texts. Each is written when it is first needed.
 type reasons struct {
 	budget                     cost
 	depth                      int64
 	deep, cut, question, unpin mneme.Text
 }
 
-// left says why the turn of a record went, or the question that an earlier step left of it. No depth takes that away.
+// left returns the reason for dropping a record's turn, or the question that an earlier step left of it. Such a
+// question is never dropped because of the depth.
 func (w *reasons) left(plan *mneme.Plan, s *start, record int, question bool) mneme.Text {
 	if record < s.deep && !question {
 		if w.deep.Len() == 0 {

@@ -5,15 +5,15 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// sums is the cost of a table's atoms by how they stand to the cut.
+// sums is the cost of a table's atoms, divided by how a cut affects them.
 type sums struct {
 	system, must, pinned cut.Cost
-	full                 cut.Cost // turns that are not left as their questions
+	full                 cut.Cost // of turns that are not reduced to their questions
 	questions            cut.Cost
 	notices              bool // there are system-class records
 }
 
-// total is what the window takes where nothing is left out.
+// total returns the cost of the window if nothing is left out.
 func (s sums) total() cut.Cost {
 	return s.system.Plus(s.must).Plus(s.pinned).Plus(s.full).Plus(s.questions)
 }
@@ -23,7 +23,7 @@ func sumsOf(req *mneme.Request) (s sums) {
 	for i := 0; i < records.Len(); {
 		first, a := i, cut.At(records, i)
 		i = a.End
-		if a.Facts.Plain() { // as nearly all are
+		if a.Facts.Plain() { // nearly all are
 			full = full.Plus(cut.Cost{Messages: uint64(a.End - first), Tokens: a.Tokens})
 		} else {
 			s.add(a, a.Cost(first))
@@ -33,7 +33,7 @@ func sumsOf(req *mneme.Request) (s sums) {
 	return s
 }
 
-// add counts an atom that is not in full, or stays wherever the cut is.
+// add counts an atom that is not in full, or that stays wherever the cut is.
 //
 //go:noinline
 func (s *sums) add(a cut.Atom, c cut.Cost) {

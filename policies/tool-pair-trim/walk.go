@@ -5,71 +5,71 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// walk works out where a window begins. A model's provider bills and answers by the prefix that a prompt shares with the
-// one before it, so a cut must stand still while the session grows, and no policy remembers where it cut last. So it
-// walks over the table from its first record, atom by atom, as if each had just been the newest. Whenever what is there
-// exceeds what the window may take, the cut moves on until a share of that is left. The table's start stands still for
-// many turns, so each walk finds the cuts of the one before.
+// walk determines where a window begins. Providers charge less and answer faster for a prefix that a prompt shares with
+// the previous prompt, so a cut must not move with each message. But policies are stateless and do not know where they
+// cut last. So walk re-runs the session: it takes the table's atoms one by one, as if each had just become the newest.
+// Whenever the window exceeds its limit, the cut moves until only a share of that limit is left. The table begins at
+// the same message for many turns, so each walk finds the same cuts as the one before.
 //
 // The walk visits each record a bounded number of times, however often the cut moves.
 type walk struct {
 	rules
 	start
-	window   cost   // of what the window holds, and beside it
-	kept     cost   // of window: what stays whatever is newest
-	newest   cost   // of window: the newest atom and the newest user's message, which stay while they are
-	newestAt int    // the newest atom that a cut may pass later; -1: there is none yet
+	window   cost   // cost of everything in the window and beside it
+	kept     cost   // part of window: what stays regardless of what is newest
+	newest   cost   // part of window: the newest atom and the newest user message, which stay while they are the newest
+	newestAt int    // the newest atom that a cut may pass later; -1 if there is none yet
 	last     uint32 // the newest turn's number
-	turn     uint32 // the number of the head, the turn that the window begins with; 0: unknown
-	head     cost   // of window: what a cut may take away of the head
-	question cost   // of the atom at start.question, as the window shows it
-	beyond   uint32 // the place up to which turns are beyond the depth
-	posted   cost   // of the newest turn, as it was posted
-	tools    bool   // the newest turn holds a tool's result
+	turn     uint32 // the number of the head, which is the turn that the window begins with; 0 if unknown
+	head     cost   // part of window: what a cut may remove from the head
+	question cost   // cost of the atom at start.question, as the window shows it
+	beyond   uint32 // turns up to this place are beyond the depth
+	posted   cost   // cost of the newest turn, as posted
+	tools    bool   // the newest turn has a tool result
 	cut      bool   // something was left out before
 	ring     ring
 }
 
 type cost = cut.Cost
 
-// rules are what a walk goes by.
+// rules are the rules of a walk.
 type rules struct {
 	records mneme.Records
-	budget  cost    // 0: no bound
-	share   float64 // of budget that a cut leaves
+	budget  cost    // 0 means no bound
+	share   float64 // the share of budget that a cut leaves
 	low     cost    // that share of budget
 	half    cost    // half of budget
-	beside  uint64  // tokens that the window holds beside the records that are counted
-	notices bool    // system-class records count, each from its place on
+	beside  uint64  // tokens in the window in addition to the records that are counted
+	notices bool    // system-class records count, each from its position on
 	older   bool    // there are messages older than the table
 	depth   cut.Depth
-	reserve cost   // the most that may be kept free for a turn that begins; 0: nothing is
-	long    uint64 // tokens above which a kept question is cut; 0: none is
-	short   uint64 // to so many
+	reserve cost   // the most that may be kept free for a new turn; 0 for nothing
+	long    uint64 // a kept question with more tokens is cut; 0 means never
+	short   uint64 // its tokens after the cut
 }
 
-// start is where a window begins. What lies before from goes, except atoms that are fixed and the one at question.
-// Earlier questions of a step before this one go where they lie before asked.
+// start is where a window begins. Everything before from is left out, except fixed atoms and the one at question.
+// Earlier questions from a previous step are left out if they are before asked.
 type start struct {
 	from     int
 	asked    int
-	question int    // the question of the turn that is cut inside; -1: none
-	takes    cost   // what that question takes
-	userAt   int    // the newest user's message; -1: there is none
-	deep     int    // what lies before is beyond the depth
-	inside   uint32 // the turn at from
-	total    cost   // what the window takes
+	question int    // the question of the turn that is cut inside; -1 if there is none
+	takes    cost   // the cost of that question
+	userAt   int    // the newest user message; -1 if there is none
+	deep     int    // everything before this record is beyond the depth
+	inside   uint32 // the number of the turn at from
+	total    cost   // the cost of the window
 	why      excess // what the window exceeded when a budget last moved the cut
 }
 
-// excess says what a window would have taken, and of what.
+// excess says how much a window would have cost, and which limit it exceeded.
 type excess struct {
-	window  cost // 0: no budget moved the cut
-	reserve cost // of the turn that began; 0: the window exceeded its budget
-	like    int  // turns that the reserve is of
+	window  cost // 0 if no budget moved the cut
+	reserve cost // for the turn that began; 0 if the window exceeded its budget
+	like    int  // the turns that determined the reserve
 }
 
-// stays tells whether the atom that begins at first is in the window.
+// stays reports whether the atom that begins at first is in the window.
 func (s *start) stays(first int, a cut.Atom) bool {
 	switch {
 	case a.Facts.Fixed():
@@ -80,7 +80,7 @@ func (s *start) stays(first int, a cut.Atom) bool {
 	return first >= s.from || first == s.question
 }
 
-// run walks over the table, whose newest turn's place is given.
+// run walks over the table, given the place of its newest turn.
 //
 //go:noinline
 func (r *rules) run(newestPlace uint32) start {
@@ -101,7 +101,7 @@ func (r *rules) run(newestPlace uint32) start {
 	return w.start
 }
 
-// arrive has one more atom be the newest.
+// arrive makes the next atom the newest.
 func (w *walk) arrive(first int, a cut.Atom) {
 	if a.Facts.System() {
 		if !w.notices {
@@ -138,10 +138,10 @@ func (w *walk) arrive(first int, a cut.Atom) {
 	}
 }
 
-// asks tells whether the atom is a user's message in full.
+// asks reports whether the atom is a full user message.
 func asks(a cut.Atom) bool { return a.Facts.Has(mneme.User) && !a.Facts.Question() }
 
-// begin ends the newest turn and begins the one of the atom at first.
+// begin ends the newest turn and begins the turn of the atom at first.
 //
 //go:noinline
 func (w *walk) begin(first int, a cut.Atom) {
@@ -152,7 +152,7 @@ func (w *walk) begin(first int, a cut.Atom) {
 	w.deepen(w.records.At(first).Place, first)
 }
 
-// ask has the user's message at first be the newest. The one before may be cut from now on.
+// ask makes the user message at first the newest. From now on the previous one may be cut.
 func (w *walk) ask(first int) {
 	before := w.userAt
 	w.userAt = first
@@ -163,7 +163,7 @@ func (w *walk) ask(first int) {
 	}
 }
 
-// asKept is the cost of a question that is kept of a turn that is cut inside.
+// asKept returns the cost of a question that is kept from a turn that is cut inside.
 func (w *walk) asKept(first int, a cut.Atom) cost {
 	c := a.Cost(first)
 	if first != w.userAt && w.pasted(a) {
@@ -172,13 +172,13 @@ func (w *walk) asKept(first int, a cut.Atom) cost {
 	return c
 }
 
-// pasted tells whether a question is too long to be kept whole.
+// pasted reports whether a question is too long to be kept whole.
 func (r *rules) pasted(a cut.Atom) bool {
 	const media = mneme.Image | mneme.Audio | mneme.Document
 	return r.long > 0 && a.Tokens > max(r.long, r.short+messageTokens) && a.Facts&cut.Facts(media) == 0
 }
 
-// deepen has all turns go that are beyond the depth, where the newest turn's place is given.
+// deepen removes all turns that are beyond the depth, given the place of the newest turn.
 //
 //go:noinline
 func (w *walk) deepen(newest uint32, end int) {
@@ -204,7 +204,8 @@ func (w *walk) deepen(newest uint32, end int) {
 	}
 }
 
-// early cuts where a turn has begun that would not have room, if something was left out before. It tells whether it did.
+// early cuts if there would be no room for the turn that has begun, provided that something was left out before. It
+// reports whether it cut.
 func (w *walk) early(first, end int) bool {
 	if w.reserve == (cost{}) || w.ring.pushed == 0 || !w.cut && !w.older {
 		return false
@@ -223,7 +224,7 @@ func (w *walk) early(first, end int) bool {
 	return true
 }
 
-// shorten leaves out what is oldest where the newest atom has made the window exceed the bound.
+// shorten leaves out the oldest messages if the newest atom has made the window exceed the bound.
 //
 //go:noinline
 func (w *walk) shorten(newest, end int, bound cost) {
@@ -253,11 +254,11 @@ func (w *walk) shorten(newest, end int, bound cost) {
 	w.asked = w.from
 }
 
-// manyMessages is the share of the messages up to which a cut leaves as many turns as the depth.
+// manyMessages is the share of the message budget up to which a cut keeps as many turns as the depth.
 const manyMessages = .8
 
-// leaveDepth leaves exactly the newest turns, as many as the depth, where they take few of the messages and of the tokens
-// no more than a cut leaves. It tells whether it did.
+// leaveDepth keeps exactly as many of the newest turns as the depth says, provided that they take few of the messages
+// and no more tokens than a cut leaves. It reports whether it did.
 func (w *walk) leaveDepth(end int, bound cost) bool {
 	if w.share >= 1 {
 		return false
@@ -299,7 +300,7 @@ func (w *walk) leaveDepth(end int, bound cost) bool {
 	return true
 }
 
-// places is the place of the newest turn before end.
+// places returns the place of the newest turn before end.
 func (w *walk) places(end int) uint32 {
 	for i := end - 1; i >= 0; i-- {
 		if r := w.records.At(i); r.Role != mneme.System {
@@ -309,8 +310,8 @@ func (w *walk) places(end int) uint32 {
 	return 0
 }
 
-// move leaves out what is oldest until the share is left: turn by turn, and atom by atom in a turn that takes more than
-// half of the budget. The turn that the newest atom belongs to stays whole where it fits.
+// move leaves out the oldest messages until the share is left: turn by turn, and atom by atom in a turn that takes more
+// than half of the budget. The turn of the newest atom stays whole if it fits.
 func (w *walk) move(newest, end int) {
 	begun, inside := false, false
 	for w.from < newest {
@@ -331,7 +332,7 @@ func (w *walk) move(newest, end int) {
 				return
 			}
 			begun, inside = true, a.Turn == w.last || !w.half.Holds(w.head)
-			if !inside && behind > 0 { // the turn goes whole
+			if !inside && behind > 0 { // the whole turn goes
 				w.window, w.head, w.from = w.window.Minus(w.head), cost{}, behind
 				continue
 			}
@@ -341,11 +342,12 @@ func (w *walk) move(newest, end int) {
 		w.pass(a, inside)
 	}
 	if a := cut.At(w.records, newest); !a.Facts.System() && !a.Facts.Question() {
-		w.enter(a, end) // nothing else is left of the turn whose question was kept
+		w.enter(a, end) // only the question was left of that turn
 	}
 }
 
-// enough tells whether no more than the share is left, or half of what lies beside the messages that no cut takes away.
+// enough reports whether the window has at most the share, or half of what remains besides the messages that no cut can
+// remove.
 func (w *walk) enough() bool {
 	staying := w.kept.Plus(w.newest)
 	if w.start.question >= 0 && w.start.question != w.userAt {
@@ -362,8 +364,8 @@ func leaves(window, staying, budget, low uint64) bool {
 	return budget == 0 || window <= low
 }
 
-// enter has the turn of the atom at from be the head. End is where the newest atom ends. It gives where the turn ends, or
-// 0 where it was the head already.
+// enter makes the turn of the atom at from the head. End is where the newest atom ends. It returns the end of the turn,
+// or 0 if the turn was the head already.
 func (w *walk) enter(a cut.Atom, end int) (behind int) {
 	if a.Turn == w.turn {
 		return 0
@@ -386,7 +388,7 @@ func (w *walk) enter(a cut.Atom, end int) (behind int) {
 	return behind
 }
 
-// pass moves the cut behind the atom at from. A turn that is cut inside keeps its newest question.
+// pass moves the cut past the atom at from. A turn that is cut inside keeps its newest question.
 func (w *walk) pass(a cut.Atom, inside bool) {
 	first, keeps := w.from, inside && a.Facts.Has(mneme.User)
 	w.from = a.End
@@ -403,7 +405,7 @@ func (w *walk) pass(a cut.Atom, inside bool) {
 	}
 }
 
-// passQuestion moves the cut behind an earlier question at from.
+// passQuestion moves the cut past an earlier question at from.
 func (w *walk) passQuestion(a cut.Atom) {
 	w.from = a.End
 	if a.Facts.Fixed() {
@@ -415,13 +417,13 @@ func (w *walk) passQuestion(a cut.Atom) {
 	}
 }
 
-// keepQuestion keeps a question that the cut has passed, in the place of the one that was kept before.
+// keepQuestion keeps a question that the cut has passed, and drops the one kept before.
 func (w *walk) keepQuestion(first int, c cost) {
 	w.window = w.window.Minus(w.question).Plus(c)
 	w.start.question, w.question = first, c
 }
 
-// ring holds what the newest turns with results of tools took.
+// ring has the costs of the newest turns with tool results.
 type ring struct {
 	turns  [16]cost
 	pushed int
@@ -434,7 +436,7 @@ func (r *ring) push(c cost) {
 
 func (r *ring) len() int { return min(r.pushed, len(r.turns)) }
 
-// largest is the most that one of them took, of messages and of tokens each.
+// largest returns the largest number of messages and the largest number of tokens among these turns.
 func (r *ring) largest() (most cost) {
 	for i := range r.len() {
 		most.Messages = max(most.Messages, r.turns[i].Messages)

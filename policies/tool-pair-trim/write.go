@@ -5,17 +5,17 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
-// questionTokens is the tokens that the text of an earlier question may have.
+// questionTokens is the maximum number of tokens of an earlier question's text.
 const questionTokens = 32
 
-// outcome is what a plan makes of a table.
+// outcome is the result of a plan.
 type outcome struct {
-	oldest      int  // where the oldest message of the window stands
-	lost        bool // a turn went without its question
-	first, last int  // what goes, or is left as its question: from -1 on, nothing is
+	oldest      int  // the oldest message of the window
+	lost        bool // a turn was dropped without its question
+	first, last int  // the records dropped or reduced to their questions; first is -1 if there are none
 }
 
-// write writes what becomes of the records.
+// write writes the plan's ops for the records.
 func (t *trim) write(plan *mneme.Plan, r *rules, s *start) outcome {
 	o := outcome{oldest: -1, first: -1}
 	w := writing{trim: t, rules: r, start: s, why: reasons{budget: t.budget, depth: r.depth.Turns}}
@@ -42,16 +42,16 @@ func (t *trim) write(plan *mneme.Plan, r *rules, s *start) outcome {
 	return o
 }
 
-// fate is what becomes of a run.
+// fate says what happens to a run.
 type fate uint8
 
 const (
-	untouched fate = iota // it is there
-	asking                // its question is
+	untouched fate = iota // it stays
+	asking                // its question stays
 	gone
 )
 
-// writing is a plan under way.
+// writing is a plan in progress.
 type writing struct {
 	*trim
 	rules *rules
@@ -59,8 +59,8 @@ type writing struct {
 	why   reasons
 }
 
-// runEnd is where a run that begins at a record ends at the latest: where the window begins, and around the question
-// that is kept.
+// runEnd returns the limit for the end of a run that begins at a record: the beginning of the window, or the bounds of
+// the kept question.
 func (w *writing) runEnd(i int) int {
 	s := w.start
 	switch {
@@ -74,7 +74,7 @@ func (w *writing) runEnd(i int) int {
 	return w.records.Len()
 }
 
-// becomes writes what becomes of a run.
+// becomes writes the op for a run.
 func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) fate {
 	last := run.End - 1
 	a := cut.Atom{End: run.End, Turn: run.Turn, Facts: run.Facts}
@@ -99,12 +99,12 @@ func (w *writing) becomes(plan *mneme.Plan, first int, run cut.Run, asked int) f
 	return gone
 }
 
-// cutsQuestion tells whether the question that is kept is shown cut.
+// cutsQuestion reports whether the kept question is shortened.
 func (w *writing) cutsQuestion(first int) bool {
 	return first != w.start.userAt && w.rules.pasted(cut.At(w.records, first))
 }
 
-// leavesQuestion tells whether an earlier question can be left of a run that goes. A turn that is cut inside keeps its
+// leavesQuestion reports whether an earlier question can remain of a dropped run. A turn that is cut inside keeps its
 // question, or has none.
 func (w *writing) leavesQuestion(run *cut.Run) bool {
 	if from := w.start.from; run.Turn == w.start.inside || from < w.records.Len() && w.records.At(from).Turn == run.Turn {
@@ -113,7 +113,8 @@ func (w *writing) leavesQuestion(run *cut.Run) bool {
 	return run.Question > 0 && (run.Asks() || run.Facts.Question())
 }
 
-// firstQuestion is the record from which on turns that go leave their questions, as many as have room, the newest first.
+// firstQuestion returns the first record from which on dropped turns leave their questions: as many of the newest as
+// there is room for.
 func (w *writing) firstQuestion() int {
 	room := w.questions
 	if b := w.budget.Tokens; b > 0 {
@@ -135,7 +136,7 @@ func (w *writing) firstQuestion() int {
 	return first
 }
 
-// asks is the tokens of the question that can be left of a run that goes.
+// asks returns the tokens of the question that can remain of a dropped run.
 func (w *writing) asks(first int, run *cut.Run) uint64 {
 	switch {
 	case w.start.stays(first, cut.Atom{Facts: run.Facts}) || !w.leavesQuestion(run):

@@ -1,13 +1,13 @@
-// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts results
-// that cannot be shown whole, and where the window passes a bound it clears old results and leaves the newest.
+// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts results that
+// cannot be shown whole, and when the window passes a bound it clears old results and keeps the newest.
 //
-// What is cut and cleared follows from the table alone: a result is cut by its own length and the budget, and clearing
-// replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
+// What is cut and cleared depends on the table alone: a result is cut by its own length and the budget, and clearing
+// re-runs the session atom by atom. So the next window cuts and clears the same results and begins like this one.
 package toolresultclear
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// DefaultKeep is how many of the newest results are never cleared where the config names no other number.
+// DefaultKeep is how many of the newest results are never cleared if the config names no number.
 const DefaultKeep = 3
 
 // Assemble cuts results that cannot be shown, or that are longer than the config allows, and clears old ones.
@@ -36,16 +36,16 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 
 func isResult(r *mneme.Record) bool { return r.Role == mneme.Tool }
 
-// settings are what the config and the budget say.
+// settings are derived from the config and the budget.
 type settings struct {
 	req      *mneme.Request
-	longest  uint64 // tokens that one result may have; 0: no bound
-	always   bool   // that holds for each result, not only where an atom cannot be shown
-	share    uint64 // tokens that the results of one atom may have together with their call; 0: no bound
-	budget   uint64 // 0: no bound
-	trigger  uint64 // 0: nothing is cleared
+	longest  uint64 // the maximum of one result; 0 for no bound
+	always   bool   // longest applies to each result, not only when an atom cannot be shown
+	share    uint64 // the maximum for the results of one atom together with their call; 0 for no bound
+	budget   uint64 // 0 means no bound
+	trigger  uint64 // 0 means nothing is cleared
 	keep     uint64
-	atLeast  uint64 // tokens that are cleared at once
+	atLeast  uint64 // the minimum that is cleared at once
 	excluded string
 }
 
@@ -65,8 +65,8 @@ func settingsOf(req *mneme.Request) settings {
 	return s
 }
 
-// half is half of a budget, in steps. A budget differs by a few tokens from one window to the next where the host sets
-// some aside, and the same result has to be cut alike in both.
+// half returns half of a budget, rounded to steps. If the host sets some tokens aside, the budget differs a little from
+// window to window, and the same result must be cut equally in both.
 func half(budget uint64) uint64 {
 	const step, apart = 256, 16
 	if budget < 4*step {
@@ -75,15 +75,15 @@ func half(budget uint64) uint64 {
 	return (budget/2 - apart) / step * step
 }
 
-// stubTokens is about what a cleared result still takes. One that has no more is not worth clearing.
+// stubTokens is the approximate cost of a cleared result. A result that has no more is not worth clearing.
 const stubTokens = 24
 
-// clearable tells whether a result may be cleared when it is old.
+// clearable reports whether a result may be cleared when it is old.
 func (s *settings) clearable(r *mneme.Record) bool {
 	return r.Tokens > stubTokens && !r.Flags.Has(mneme.Pinned) && !listed(s.excluded, s.req.String(r.Tool))
 }
 
-// listed tells whether a list, whose names are parted by commas and blanks, has a name.
+// listed reports whether a list, separated by commas and spaces, contains a name.
 func listed(list, name string) bool {
 	for from := 0; from < len(list); {
 		end := from
@@ -98,15 +98,15 @@ func listed(list, name string) bool {
 	return false
 }
 
-// replay is where the results end that are cleared. It walks over the table as if the session grew atom by atom: each
-// time the window has passed the trigger, all results but the newest are cleared if that is worth it. Results of the
-// newest atom never are.
+// replay returns the end of the results to clear. It walks over the table as if the session grew atom by atom. Each
+// time the window passes the trigger, all results but the newest are cleared, if that is worth it. Results of the
+// newest atom are never cleared.
 func (s *settings) replay() (cleared int) {
 	if s.trigger == 0 {
 		return 0
 	}
-	var window, gain, newer uint64 // newer are the results that the old walk has not come to
-	old := s.walk()                // over what is no longer among the newest
+	var window, gain, newer uint64 // newer counts the results that old has not reached
+	old := s.walk()                // walks over the records that are no longer among the newest
 	for w := s.walk(); w.next(); {
 		if w.record.Role == mneme.System {
 			continue // memories and the summary come and go

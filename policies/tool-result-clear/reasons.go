@@ -2,13 +2,14 @@ package toolresultclear
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// maxLengths is how many lengths results are cut to at most: powers of two and the longest that is allowed.
+// maxLengths is the maximum number of different lengths to which results are cut: powers of two and the longest
+// allowed.
 const maxLengths = 32
 
-// reasons are the plan's texts, each written when it is first needed.
+// reasons are the plan's reason texts. Each is written when it is first needed.
 type reasons struct {
 	cleared mneme.Text
-	cuts    [maxLengths]mneme.Text // by place in lengths
+	cuts    [maxLengths]mneme.Text // by index in lengths
 	lengths [maxLengths]uint64
 	known   int
 }

@@ -2,22 +2,22 @@ package toolresultclear
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// walk goes over a table record by record and works out how long each result may be.
+// walk goes over a table record by record and determines how long each result may be.
 type walk struct {
 	*settings
 	record     *mneme.Record
-	at         int // of the record
-	first, end int // of its atom
+	at         int // index of the record
+	first, end int // the record's atom
 	tokens     uint64
 	cut        cut
-	question   uint64 // tokens of the newest question of the turn
-	turn       uint32 // that it is of
+	question   uint64 // tokens of the turn's newest question
+	turn       uint32 // the turn of that question
 }
 
-// walk stands before the first record.
+// walk returns a walk before the first record.
 func (s *settings) walk() walk { return walk{settings: s, at: -1} }
 
-// next goes on to the next record; false where there is none.
+// next advances to the next record. It returns false if there is none.
 func (w *walk) next() bool {
 	if w.at+1 >= w.req.Len() {
 		return false
@@ -40,8 +40,8 @@ func (w *walk) next() bool {
 	return true
 }
 
-// cut says how long the results of one atom may be: the first so many of those that are longer than low have low, the
-// others have high.
+// cut is the lengths allowed for the results of one atom. Of the results longer than low, the first few are cut to low,
+// the others to high.
 type cut struct {
 	low, high uint64
 	lowered   int
@@ -50,7 +50,7 @@ type cut struct {
 // unbounded is more tokens than any message has.
 const unbounded = 1 << 40
 
-// next is what the next result of so many tokens may have.
+// next returns the length allowed for the next result, given its tokens.
 func (c *cut) next(tokens uint64) uint64 {
 	if tokens > c.low && c.lowered > 0 {
 		c.lowered--
@@ -59,15 +59,15 @@ func (c *cut) next(tokens uint64) uint64 {
 	return min(tokens, c.high)
 }
 
-// least is the length that a result is not cut below so that others of its call have room.
+// least is the length below which no result is cut to make room for others of its call.
 const least = 256
 
-// markerRoom is about what a message that says that something was left out takes.
+// markerRoom is the approximate cost of a message that says that something was left out.
 const markerRoom = 24
 
-// cutOf works out the cut of an atom, where the question of its turn has so many tokens. An atom that the budget does not
-// hold beside them is of no use to anybody, so then no result is longer than the longest allowed, and all together are
-// within their share. The lengths are powers of two, as they are where the host cuts what must stay.
+// cutOf determines the cut of an atom, given the tokens of its turn's question. If the budget does not hold the atom
+// together with the question, nobody could use it; then each result is at most longest, and all together are within
+// their share. Lengths are powers of two, as when the host cuts mandatory messages.
 func (s *settings) cutOf(first, end int, question uint64) cut {
 	c := cut{low: unbounded, high: unbounded}
 	shown := s.budget == 0 || s.atom(first, end)+question+markerRoom <= s.budget
@@ -106,7 +106,7 @@ func (s *settings) cutOf(first, end int, question uint64) cut {
 	return c
 }
 
-// atom is the tokens of the records first to end, where results are not longer than they may be always.
+// atom returns the tokens of the records from first to end, with results cut to the length that always applies.
 func (s *settings) atom(first, end int) (total uint64) {
 	for i := first; i < end; i++ {
 		r := s.req.Record(i)
@@ -119,11 +119,11 @@ func (s *settings) atom(first, end int) (total uint64) {
 	return total
 }
 
-// fits tells whether no result is too long, as none is in most tables. It looks at no turn: where half of the budget
-// holds each question with the marker, and each atom, all can be shown.
+// fits reports whether no result is too long, which is true of most tables. It does not look at turns: if half of the
+// budget holds each question together with the marker, and half holds each atom, everything can be shown.
 func (s *settings) fits() bool {
 	half := s.budget / 2
-	atom, total := uint32(0), uint64(0) // of the atom up to a record
+	atom, total := uint32(0), uint64(0) // of the atom up to this record
 	records := s.req.Records()
 	for i := range records.Len() {
 		r := records.At(i)

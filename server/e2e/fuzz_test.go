@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// FuzzLaw runs generator, turns, windows and law for any seed and size.
+// FuzzLaw generates a transcript from any seed and size, posts its turns, and checks its windows.
 func FuzzLaw(f *testing.F) {
 	f.Add(uint64(1), uint8(0), uint16(30), uint8(1), true)
 	f.Add(uint64(2), uint8(1), uint16(50), uint8(2), true)

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// matches tells how many of the wanted elements of a message one element of the window shows: formats may join texts.
+// matches returns how many of a message's expected elements one element of the window shows, because formats may join
+// texts.
 func (r *reading) matches(m *hard.Message, action string, want []element, e element, calls map[string]string) int {
 	w := want[0]
 	if e.kind != w.kind || e.role != w.role {
@@ -28,7 +29,7 @@ func (r *reading) matches(m *hard.Message, action string, want []element, e elem
 			blank(w.text) && (blank(e.text) || e.text == placeholder))
 	case "text":
 		names := m.A2A() && strings.Contains(e.text, m.From) && strings.Contains(e.text, m.To)
-		if edited { // one text stands for all
+		if edited { // one text may replace all others
 			n := 1
 			for n < len(want) && want[n].kind == "text" {
 				n++
@@ -39,7 +40,7 @@ func (r *reading) matches(m *hard.Message, action string, want []element, e elem
 			return 1
 		}
 		var run []string
-		longest := 0 // so that a text that says nothing is not left for the next message's
+		longest := 0 // an empty text must not be left to match the next message
 		for n := 0; n < len(want) && want[n].kind == "text"; n++ {
 			if run = append(run, want[n].text); slices.Contains(joins(run), e.text) {
 				longest = n + 1
@@ -53,8 +54,8 @@ func (r *reading) matches(m *hard.Message, action string, want []element, e elem
 	return 0
 }
 
-// moreTexts tells that a message of the window has texts beyond the one being read, so its parts stand apart. In
-// Anthropic the next text may be another message's.
+// moreTexts reports whether the window's message has texts after the current one, so that its parts are separate. In
+// Anthropic's format the next text may belong to another message.
 func (r *reading) moreTexts() bool {
 	if r.pos+1 >= len(r.list) || r.ask.target() == hard.Anthropic {
 		return false
@@ -63,7 +64,7 @@ func (r *reading) moreTexts() bool {
 	return next.kind == "text" && next.at == e.at
 }
 
-// joins are the ways in which a format may write several texts as one, with or without those that say nothing.
+// joins returns the ways in which a format may join several texts, with or without empty ones.
 func joins(run []string) []string {
 	loud := slices.DeleteFunc(slices.Clone(run), blank)
 	some := slices.DeleteFunc(slices.Clone(run), func(text string) bool { return text == "" })
@@ -72,7 +73,7 @@ func joins(run []string) []string {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// texts are the texts among a message's parts.
+// texts returns the texts among a message's parts.
 func texts(m *hard.Message) (out []string) {
 	for _, p := range m.Parts {
 		if p.Image == "" {
@@ -82,12 +83,12 @@ func texts(m *hard.Message) (out []string) {
 	return out
 }
 
-// sameID allows the suffix that keeps repeated ids apart, in the formats that need it.
+// sameID compares ids. In formats with unique ids, a repeated id may have a suffix.
 func (r *reading) sameID(posted, shown string) bool {
 	return posted == shown || r.ask.target() != hard.Chat && strings.HasPrefix(shown, posted)
 }
 
-// sameArguments wants the posted arguments; in Anthropic what is no object stands wrapped in one.
+// sameArguments compares arguments. In Anthropic's format, arguments that are not an object are wrapped in one.
 func (r *reading) sameArguments(posted, shown string) bool {
 	if posted == shown {
 		return true
@@ -109,7 +110,7 @@ func (r *reading) sameArguments(posted, shown string) bool {
 	return blank(posted)
 }
 
-// checkAsPosted wants a kept message's own bytes where it is asked for in the format it came in.
+// checkAsPosted checks that a kept message has its posted bytes if the window has the message's own format.
 func (r *reading) checkAsPosted(m *hard.Message, shown []element) {
 	switch {
 	case m.Posted != nil && r.ask.target() == hard.Chat:
@@ -120,7 +121,7 @@ func (r *reading) checkAsPosted(m *hard.Message, shown []element) {
 				clip(string(want), 600), clip(string(got), 600))
 		}
 	case m.Role == "tool" && slices.ContainsFunc(texts(m), blank):
-		// A format may have to leave out or fill in what says nothing.
+		// A format may have to leave out empty content, or replace it.
 	case m.Pieces != nil && r.history.pieces == r.ask.target():
 		var pieces []json.RawMessage
 		for _, p := range m.Pieces {
@@ -151,13 +152,13 @@ func isReasoning(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &item) == nil && item.Type == "reasoning"
 }
 
-// blankText tells a text block that says nothing, which formats may leave out.
+// blankText reports whether a text block is blank; formats may leave such blocks out.
 func blankText(raw json.RawMessage) bool {
 	var p contentPart
 	return json.Unmarshal(raw, &p) == nil && p.Type == "text" && blank(p.Text)
 }
 
-// withoutIDs leaves out the ids of a block or an item, which matches has compared.
+// withoutIDs removes the ids of a block or an item, which matches has compared.
 func withoutIDs(raw json.RawMessage) []byte {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {
@@ -172,7 +173,8 @@ func withoutIDs(raw json.RawMessage) []byte {
 	return out
 }
 
-// withoutMarks is a piece without its cache_control, at any depth: Anthropic takes four in a window, so older ones go.
+// withoutMarks returns a piece without cache_control at any depth: Anthropic accepts four in a window, so older ones
+// are removed.
 func withoutMarks(piece []byte) []byte {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(piece))
@@ -202,7 +204,7 @@ func withoutMarks(piece []byte) []byte {
 	return out
 }
 
-// sameJSON compares values; numbers by their digits.
+// sameJSON compares JSON values, and numbers by their digits.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	read := func(data []byte, v *any) error {
@@ -213,7 +215,8 @@ func sameJSON(a, b []byte) bool {
 	return read(a, &x) == nil && read(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// checkCounts wants one injected row for each thing that nobody posted, and the message budget kept.
+// checkCounts checks that there is one injected row for each thing that nobody posted, and that the message budget is
+// kept.
 func (r *reading) checkCounts() {
 	if r.lost {
 		return
@@ -233,7 +236,7 @@ func (r *reading) checkCounts() {
 		r.fault("injected rows: %d markers are reported, %d stand in the window", markers, r.markers)
 	}
 	if r.ask.target() == hard.Anthropic {
-		notices = min(notices, 1) // they stand together in one text
+		notices = min(notices, 1) // they are joined to one text
 	}
 	if results != r.madeUp || notices != r.notices {
 		r.fault("injected rows: %d results and %d notices are reported, %d and %d stand in the window",
@@ -250,7 +253,7 @@ func (r *reading) checkCounts() {
 	}
 }
 
-// opensWithPlaceholder tells that a user's message was made up because Anthropic wants one first.
+// opensWithPlaceholder reports whether a user message was added because Anthropic requires one first.
 func (s *scene) opensWithPlaceholder() bool {
 	if s.ask.target() != hard.Anthropic || len(s.win.Messages) == 0 {
 		return false
@@ -259,7 +262,7 @@ func (s *scene) opensWithPlaceholder() bool {
 	return err == nil && first[0].role == "user" && first[0].text == placeholder
 }
 
-// checkUsage wants the budgets kept by the numbers that the answer itself gives.
+// checkUsage checks the budgets against the numbers in the answer.
 func (s *scene) checkUsage() {
 	u := s.win.Usage
 	_, maxTokens, _ := s.ask.limits()
@@ -298,10 +301,11 @@ func (s *scene) checkUsage() {
 	s.checkParts(maxTokens)
 }
 
-// primer is what begins a model's reply, in tokens, once a prompt.
+// primer is the number of tokens that begin a model's reply, counted once for each prompt.
 const primer = 3
 
-// checkParts wants the parts to add up to what the window has, and with what is left to what bounds it.
+// checkParts checks that the parts of the usage add up to the window's tokens, and together with what is left to its
+// limit.
 func (s *scene) checkParts(maxTokens int) {
 	u, p := s.win.Usage, s.win.Usage.Parts
 	shown := p.System + p.Summary + p.Memories + p.Marker + p.History + p.Pending

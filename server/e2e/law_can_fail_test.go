@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// sample is a session of two turns with parallel calls, a delegation, and a call that nobody answers.
+// sample returns a session of two turns with parallel calls, a delegation, and a call without a result.
 func sample() (*history, ask) {
 	h := &history{turns: 2, pieces: hard.Chat, pipeline: ask{}.pipeline()}
 	add := func(turn, atom int, delegation, role, posted string, more func(*hard.Message)) {
@@ -49,7 +49,7 @@ func sample() (*history, ask) {
 	return h, ask{viewer: "del_2", system: "be brief"}
 }
 
-// honest is a lawful answer in openai.chat to an ask that leaves room for everything the viewer may see.
+// honest returns a valid answer in openai.chat to an ask with room for everything that the viewer may see.
 func honest(h *history, a ask) *window {
 	w := &window{DecisionID: "d", Format: "openai.chat"}
 	add := func(raw string) { w.Messages = append(w.Messages, json.RawMessage(raw)) }
@@ -96,7 +96,7 @@ func honest(h *history, a ask) *window {
 	return w
 }
 
-// shownAs is a posted message as a window shows it.
+// shownAs returns a posted message as a window shows it.
 func shownAs(m *hard.Message) string {
 	raw := string(stripped(m.Posted, m.A2A()))
 	if m.A2A() {
@@ -135,7 +135,7 @@ func TestLawAcceptsAnHonestWindow(t *testing.T) {
 	}
 }
 
-// TestLawCanFail breaks an honest window in one way at a time; the law must say what broke.
+// TestLawCanFail makes a valid window invalid in one way at a time; the checker must name the fault.
 func TestLawCanFail(t *testing.T) {
 	replace := func(i int, old, new string) func(*window) {
 		return func(w *window) {
@@ -214,7 +214,7 @@ func TestLawCanFail(t *testing.T) {
 	}
 }
 
-// TestProviderFaults holds the rules of each provider against windows that break one of them.
+// TestProviderFaults checks the rules of each provider with windows that break one of them.
 func TestProviderFaults(t *testing.T) {
 	const use = `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},` +
 		`{"type":"tool_use","id":"b","name":"f","input":{}}]}`
@@ -228,7 +228,7 @@ func TestProviderFaults(t *testing.T) {
 	const why = `{"type":"reasoning","id":"rs","summary":[]}`
 	for _, test := range []struct {
 		format hard.Format
-		want   string // "" where the window is sound
+		want   string // "" if the window is valid
 		window []string
 	}{
 		{hard.Anthropic, "", []string{user, use, both, reply, user}},

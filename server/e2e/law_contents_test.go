@@ -11,24 +11,25 @@ import (
 
 func errorf(format string, args ...any) error { return errors.New(sprintf(format, args...)) }
 
-// placeholder stands in Anthropic windows where a message would be empty or the first were not a user's.
+// placeholder is used in Anthropic windows in place of an empty message, and before a first message that is not a
+// user's.
 const placeholder = "…"
 
-// reading walks a window's elements beside what the report promises.
+// reading compares a window's elements, one after another, with what the report says.
 type reading struct {
 	*scene
 	list    []element
 	pos     int
-	notices int // system-class messages met, without the marker
-	markers int // times that the marker was met
-	madeUp  int // results met that nobody posted
+	notices int // system-class messages so far, without the marker
+	markers int // occurrences of the marker so far
+	madeUp  int // added results so far
 	count   int // messages that count against max_messages
-	// questions are earlier questions met, which count against max_tokens alone.
+	// questions is the number of earlier questions so far, which count against max_tokens only.
 	questions int
 	lost      bool
 }
 
-// checkContents wants the window to hold exactly what the rows say, in order, as it was posted, and nothing else.
+// checkContents checks that the window contains exactly what the rows say, in order and as posted.
 func (s *scene) checkContents() {
 	list, fault := flatten(s.ask.target(), s.win.Messages)
 	if fault != "" {
@@ -42,7 +43,7 @@ func (s *scene) checkContents() {
 		r.pos++
 	}
 	_, _, last := s.mandatory()
-	var asked []*hard.Message // the run of questions under compression
+	var asked []*hard.Message // the current run of compressed questions
 	for i, atom := range atoms {
 		head := atom[0]
 		action := s.rows[head].Action
@@ -67,7 +68,7 @@ func (s *scene) checkContents() {
 	r.checkCounts()
 }
 
-// checkSystem wants the request's system text in front, and nothing but notices beside it.
+// checkSystem checks that the request's system text comes first, and that only notices accompany it.
 func (r *reading) checkSystem() {
 	if r.ask.target() == hard.Anthropic {
 		rest, ok := strings.CutPrefix(r.win.System, r.ask.system)
@@ -111,10 +112,11 @@ func (r *reading) skipNotices() {
 	}
 }
 
-// marker is what stands where messages were left out; a ledger goes on with what they named.
+// marker is shown where messages were left out; a ledger continues it with the literals in them.
 const marker = "[earlier messages left out]"
 
-// isMarker tells the marker, which a user says in Anthropic's format, and a ledger, which a user says in each.
+// isMarker reports whether an element is the marker, which is a user message in Anthropic's format, or a ledger, which
+// is one in each.
 func (r *reading) isMarker(e *element) bool {
 	if strings.HasPrefix(e.text, marker+" They named ") {
 		return e.role == "user"
@@ -122,7 +124,7 @@ func (r *reading) isMarker(e *element) bool {
 	return e.text == marker && (e.role == "user") == (r.ask.target() == hard.Anthropic)
 }
 
-// atom reads one atom: its message, then results in order, with made-up ones for calls that nobody answered.
+// atom reads one atom: its message, then results in order, including added results for unanswered calls.
 func (r *reading) atom(atom []*hard.Message, last bool) {
 	ids := r.message(atom[0], nil)
 	results, missing := atom[1:], unanswered(atom)
@@ -153,7 +155,7 @@ func (r *reading) atom(atom []*hard.Message, last bool) {
 	}
 }
 
-// message reads the elements of one message; it returns the ids under which the window shows its calls.
+// message reads the elements of one message. It returns the ids that the window uses for its calls.
 func (r *reading) message(m *hard.Message, calls map[string]string) map[string]string {
 	if r.lost {
 		return nil
@@ -174,7 +176,7 @@ func (r *reading) message(m *hard.Message, calls map[string]string) map[string]s
 			if e != nil && e.kind == "text" && e.role == w.role && e.text == placeholder {
 				r.pos++
 			}
-			continue // formats differ in what they allow to be empty
+			continue // formats differ in what may be empty
 		}
 		if n == 0 {
 			r.lose("%s", r.stranger(sprintf("message %d (turn %d, %s %s)", m.Seq, m.Turn, m.Role, w.kind)))
@@ -193,7 +195,7 @@ func (r *reading) message(m *hard.Message, calls map[string]string) map[string]s
 	return ids
 }
 
-// reasoning reads the reasoning items that stay with a message: those that were posted with it, as they were.
+// reasoning reads the reasoning items that stay with a message: those posted with it, unchanged.
 func (r *reading) reasoning(m *hard.Message) {
 	var posted []json.RawMessage
 	action := r.rows[m].Action
@@ -208,12 +210,12 @@ func (r *reading) reasoning(m *hard.Message) {
 		posted = posted[1:]
 		r.pos++
 	}
-	if len(posted) > 0 && action == "keep" { // thoughts of a text that was cut may go with it
+	if len(posted) > 0 && action == "keep" { // reasoning may be removed with a text that was cut
 		r.fault("reasoning: message %d lost %s", m.Seq, posted[0])
 	}
 }
 
-// question reads one compressed run: exactly the bracketed text, the users' texts joined by newlines.
+// question reads one compressed run: exactly the bracketed text, with the users' texts joined by newlines.
 func (r *reading) question(asked []*hard.Message) {
 	if r.lost {
 		return
@@ -223,7 +225,7 @@ func (r *reading) question(asked []*hard.Message) {
 	exact := true
 	for _, m := range asked {
 		joined = append(joined, strings.Join(texts(m), "\n"))
-		exact = exact && len(m.Parts) < 2 // else empty parts may be left out
+		exact = exact && len(m.Parts) < 2 // otherwise empty parts may be left out
 	}
 	label := sprintf("[earlier question] (turn %d): ", asked[0].Turn)
 	want := label + strings.Join(joined, "\n")
@@ -237,10 +239,10 @@ func (r *reading) question(asked []*hard.Message) {
 	r.questions++
 }
 
-// shortened tells whether a question is one that was too long, without its middle.
+// shortened reports whether a question is a long one without its middle.
 func shortened(text, whole string) bool {
 	whole = squashed(whole)
-	parts := strings.Split(text, "…") // a text may have such a character itself
+	parts := strings.Split(text, "…") // the text itself may contain this character
 	for n := 1; n < len(parts); n++ {
 		head, tail := squashed(strings.Join(parts[:n], "…")), squashed(strings.Join(parts[n:], "…"))
 		if len(head)+len(tail) <= len(whole) && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) {
@@ -250,16 +252,16 @@ func shortened(text, whole string) bool {
 	return false
 }
 
-// squashed is a text without its white space.
+// squashed returns a text without its white space.
 func squashed(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// lose ends the reading: what follows would only repeat the fault.
+// lose stops the reading, because everything after it would repeat the same fault.
 func (r *reading) lose(format string, args ...any) {
 	r.fault(format, args...)
 	r.lost = true
 }
 
-// stranger names what stands where something else was promised.
+// stranger describes the element found in place of the expected one.
 func (r *reading) stranger(where string) string {
 	e := r.peek()
 	if e == nil {

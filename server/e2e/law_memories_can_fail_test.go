@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// remembers is a lawful window that shows the first two of three memories found.
+// remembers returns a valid window that shows the first two of three memories found.
 func remembers() (*history, ask, *window) {
 	h, a := sample()
 	w := honest(h, a)
@@ -34,7 +34,8 @@ func remembers() (*history, ask, *window) {
 	return h, a, w
 }
 
-// TestLawOfMemoriesCanFail breaks a window with memories in one way at a time; the law must say what broke.
+// TestLawOfMemoriesCanFail makes a valid window with memories invalid in one way at a time; the checker must name the
+// fault.
 func TestLawOfMemoriesCanFail(t *testing.T) {
 	last := func(w *window) *row { return &w.Report[len(w.Report)-1] }
 	for _, test := range []struct {

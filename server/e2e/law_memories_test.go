@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// remembering asks for memories in a window. Known are all that there are.
+// remembering is the memories in an ask. Known are all memories that exist.
 type remembering struct {
 	query string
 	limit int
@@ -25,7 +25,7 @@ type remembered struct {
 // memoriesRow is the message_id of the row of a window's memories.
 const memoriesRow = "memories"
 
-// memoriesHead begins the message that holds them.
+// memoriesHead begins the message that contains the memories.
 const memoriesHead = "Memories that may matter here."
 
 // knowledge stores memories of all lengths and returns them.
@@ -40,13 +40,14 @@ func (c *conversation) knowledge() (known []memory) {
 	return known
 }
 
-// lineOf is a memory as the message shows it.
+// lineOf returns a memory as the message shows it.
 func lineOf(m memory) string {
 	return "\n- [" + m.Category + "] " + m.Key + ": " + strings.ReplaceAll(m.Content, "\n", "\n  ")
 }
 
-// checkMemories wants what was found told, best first; what fits of it whole, in one message that stands behind the
-// summary and before all else, as it was stored; and one row for it. That its tokens are counted, checkUsage wants.
+// checkMemories checks the memories of a window. The answer lists those found, the best first. One message, after the
+// summary and before everything else, has as many of them as fit, whole and as stored. The report has one row for it.
+// checkUsage checks that its tokens are counted.
 func (s *scene) checkMemories() {
 	var rows []row
 	for _, r := range s.injected {
@@ -65,7 +66,7 @@ func (s *scene) checkMemories() {
 		s.fault("memories: %d told, at most %d asked for", len(s.win.Memories), s.ask.memories.limit)
 	}
 	want, shown := "", 0
-	left := 0 // bytes of the shortest that is not shown
+	left := 0 // bytes of the shortest memory that is not shown
 	for _, m := range s.win.Memories {
 		j := slices.IndexFunc(s.ask.memories.known, func(k memory) bool { return k.Key == m.Key })
 		if j < 0 {
@@ -79,7 +80,7 @@ func (s *scene) checkMemories() {
 		if m.Injected {
 			want += lineOf(k)
 			shown++
-			if left > 0 && left < len(lineOf(k))/4 { // what does not fit is longer than what fits behind it
+			if left > 0 && left < len(lineOf(k))/4 { // a memory that does not fit is longer than those that fit after it
 				s.fault("memories: %q is shown, a better and shorter one is not", m.Key)
 			}
 		} else if n := len(lineOf(k)); left == 0 || n < left {
@@ -103,7 +104,7 @@ func (s *scene) checkMemories() {
 	}
 }
 
-// beforeMemories is how many system messages stand before that of the memories: the request's, the summary.
+// beforeMemories returns how many system messages precede the memories: the request's, and the summary.
 func (s *scene) beforeMemories() (n int) {
 	if s.ask.system != "" && s.ask.target() != hard.Anthropic {
 		n++
@@ -114,7 +115,7 @@ func (s *scene) beforeMemories() (n int) {
 	return n
 }
 
-// memoriesShown finds the message of memories, and what stands before it: messages, or in Anthropic's system the
+// memoriesShown finds the message of memories, and what precedes it: messages, or in Anthropic's system text the
 // summary.
 func (s *scene) memoriesShown() (at int, text string) {
 	if s.ask.target() == hard.Anthropic {
@@ -125,7 +126,7 @@ func (s *scene) memoriesShown() (at int, text string) {
 		if strings.TrimSpace(before) != "" {
 			at++
 		}
-		// What follows in the system text is another notice, behind an empty line; no known memory holds one.
+		// In the system text another notice may follow after an empty line; known memories contain none.
 		rest, _, _ = strings.Cut(rest, "\n\n")
 		return at, memoriesHead + rest
 	}

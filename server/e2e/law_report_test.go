@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// readReport wants exactly one row for each considered message, oldest first, one for each injected message, and one
-// for what lies beyond the horizon.
+// readReport checks that the report has exactly one row for each considered message, oldest first, one for each
+// injected message, and one for the messages beyond the horizon.
 func (s *scene) readReport() {
 	byID := map[string]*hard.Message{}
 	for m, id := range s.ids {
@@ -51,7 +51,7 @@ func (s *scene) readReport() {
 	}
 }
 
-// checkRows wants each row to be possible: known actions with reasons, whole atoms, nothing from outside the scope.
+// checkRows checks that each row is possible: known actions with reasons, whole atoms, nothing from outside the scope.
 func (s *scene) checkRows() {
 	for _, m := range s.considered {
 		r := s.rows[m]
@@ -96,8 +96,8 @@ func (s *scene) checkRows() {
 	}
 }
 
-// checkMandatory wants the newest user message untouched, and the newest atom there; what an agent or a tool said may
-// be cut where the budget does not hold it.
+// checkMandatory checks that the newest user message is unchanged and the newest atom is there. What an agent or a tool
+// said may be cut if the budget does not hold it.
 func (s *scene) checkMandatory() {
 	user, agent, atom := s.mandatory()
 	kept := func(m *hard.Message) bool { return m == nil || s.rows[m].Action == "keep" }
@@ -111,7 +111,7 @@ func (s *scene) checkMandatory() {
 	}
 }
 
-// checkRefusal wants budget_too_small only where the mandatory messages do not fit.
+// checkRefusal checks that budget_too_small occurs only if the mandatory messages do not fit.
 func checkRefusal(h *history, a ask, p problem) []string {
 	s := stage(h, a)
 	maxMessages, maxTokens, _ := a.limits()
@@ -131,9 +131,9 @@ func checkRefusal(h *history, a ask, p problem) []string {
 	count, tokens, known := len(must), 0, true
 	for _, m := range must {
 		if m.Seq > len(h.tokens) {
-			known = false // pending messages were never counted for us
+			known = false // the server has not told us the tokens of pending messages
 		} else {
-			tokens += h.tokens[m.Seq-1] + 40 // formats differ by a few
+			tokens += h.tokens[m.Seq-1] + 40 // tokens differ slightly between formats
 		}
 	}
 	small := maxMessages > 0 && count > maxMessages ||

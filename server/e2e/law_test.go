@@ -37,7 +37,7 @@ type window struct {
 	Report   []row        `json:"report"`
 }
 
-// usageParts is what each part of a prompt takes.
+// usageParts is the tokens of each part of a prompt.
 type usageParts struct {
 	System   int `json:"system"`
 	Tools    int `json:"tools"`
@@ -50,7 +50,7 @@ type usageParts struct {
 	Free     int `json:"free"`
 }
 
-// step is what one policy of the pipeline did.
+// step is the result of one policy of the pipeline.
 type step struct {
 	Policy  string `json:"policy"`
 	Version int    `json:"version"`
@@ -60,7 +60,7 @@ type step struct {
 	Detail  string `json:"detail"`
 }
 
-// row says what became of one message.
+// row says what happened to one message.
 type row struct {
 	MessageID    string          `json:"message_id"`
 	Turn         int             `json:"turn"`
@@ -74,14 +74,14 @@ type row struct {
 	Turns        json.RawMessage `json:"turns"`
 }
 
-// scene is one window beside everything that the law compares it with. It is built from what was posted alone.
+// scene is one window and everything that it is checked against, derived only from what was posted.
 type scene struct {
 	history    *history
 	ask        ask
 	win        *window
-	considered []*hard.Message // in window order: an atom stands where its first message stands
+	considered []*hard.Message // in window order: an atom has the position of its first message
 	older      int             // messages beyond the horizon
-	newestTurn int             // that of the pending turn, where there is one
+	newestTurn int             // the pending turn's number, if there is one
 	ids        map[*hard.Message]string
 	rows       map[*hard.Message]row
 	injected   []row
@@ -94,14 +94,14 @@ func (s *scene) fault(format string, args ...any) {
 	s.faults = append(s.faults, sprintf(format, args...))
 }
 
-// check holds a window against the law and returns every fault found, in words.
+// check checks a window and returns a description of every fault.
 func check(h *history, a ask, w *window) []string {
 	s := stage(h, a)
 	s.win = w
 	s.checkPipeline()
 	s.readReport()
 	if len(s.faults) > 0 {
-		return s.faults // without a row for each message nothing else can be judged
+		return s.faults // without a row for each message nothing else can be checked
 	}
 	s.checkRows()
 	s.checkMandatory()
@@ -113,7 +113,7 @@ func check(h *history, a ask, w *window) []string {
 	return s.faults
 }
 
-// stage works out what is considered, from the model alone.
+// stage determines the considered messages from the model alone.
 func stage(h *history, a ask) *scene {
 	s := &scene{history: h, ask: a, newestTurn: h.turns, ids: map[*hard.Message]string{}, rows: map[*hard.Message]row{}}
 	maxMessages, _, _ := a.limits()
@@ -141,8 +141,8 @@ func stage(h *history, a ask) *scene {
 	return s
 }
 
-// tableStart is the first seq that a table may hold: it moves in steps of a quarter of the horizon, to where a turn
-// begins, and to where an atom does inside a turn that is longer than the shortest table.
+// tableStart returns the first seq that a table may contain. It moves in steps of a quarter of the horizon, to the
+// beginning of a turn, or of an atom if the turn is longer than the shortest table.
 func (h *history) tableStart(horizon int) int {
 	newest, step := len(h.messages), horizon/4
 	if newest <= horizon {
@@ -157,12 +157,12 @@ func (h *history) tableStart(horizon int) int {
 	return bound
 }
 
-// visible tells whether the viewer may see a message.
+// visible reports whether the viewer may see a message.
 func (s *scene) visible(m *hard.Message) bool {
 	return s.ask.viewer == "" || m.Delegation == "" || m.Delegation == s.ask.viewer
 }
 
-// turnOf is the turn a message counts to: that of its atom's first message.
+// turnOf returns the turn that a message counts to: that of its atom's first message.
 func (s *scene) turnOf(m *hard.Message) int {
 	for _, other := range s.considered {
 		if other.Seq == m.Atom {
@@ -184,15 +184,16 @@ func (s *scene) atoms() [][]*hard.Message {
 	return out
 }
 
-// unanswered lists the calls of an atom that nothing considered answers.
+// unanswered returns the calls of an atom without a considered result.
 func unanswered(atom []*hard.Message) []hard.Call {
 	return slices.DeleteFunc(slices.Clone(atom[0].Calls), func(c hard.Call) bool {
 		return slices.ContainsFunc(atom[1:], func(m *hard.Message) bool { return m.CallID == c.ID })
 	})
 }
 
-// mandatory lists the messages that must stay whatever the budget: the newest user message that the viewer may see,
-// and the newest atom. A message between agents may or may not count as a user's, so both are told.
+// mandatory returns the messages that must stay whatever the budget is: the newest user message that the viewer may
+// see, and the newest atom. Because a message between agents may or may not count as a user's, it returns both
+// candidates.
 func (s *scene) mandatory() (user, userOrAgent *hard.Message, atom []*hard.Message) {
 	atoms := s.atoms()
 	for _, a := range slices.Backward(atoms) {
@@ -213,7 +214,7 @@ func (s *scene) mandatory() (user, userOrAgent *hard.Message, atom []*hard.Messa
 	return user, userOrAgent, atom
 }
 
-// checkPipeline wants every step to have run: built-ins never fail on sound input.
+// checkPipeline checks that every step ran, because built-in policies never fail on valid input.
 func (s *scene) checkPipeline() {
 	var names []string
 	for _, step := range s.win.Pipeline {
@@ -238,7 +239,7 @@ func (s *scene) checkPipeline() {
 	}
 }
 
-// stays tells whether an action leaves the message itself in the window.
+// stays reports whether an action leaves the message itself in the window.
 func stays(action string) bool {
 	return action == "keep" || action == "truncate" || action == "stub" || action == "replace"
 }

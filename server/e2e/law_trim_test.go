@@ -6,21 +6,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// share is what one turn has of the window, beside the messages that must stay anyway.
+// share is the part of one turn that is in the window, besides mandatory messages.
 type share struct {
-	full, asked int  // messages in full, and messages that stand as an earlier question
-	cut, lost   int  // messages that the budget took, and those of them that were a user's
-	must        bool // one of its messages must stay
+	full, asked int  // messages in full, and messages shown as an earlier question
+	cut, lost   int  // messages left out because of the budget, and those of them that were a user's
+	must        bool // one of its messages is mandatory
 }
 
-// step is by how many turns the default depth moves at a time.
+// depthStep is the number of turns by which the default depth moves at a time.
 const depthStep = 20
 
-// newestOld is the newest turn that the depth does not hold in full.
+// newestOld returns the newest turn beyond the depth.
 func (s *scene) newestOld() int {
 	_, _, depth := s.ask.limits()
 	if s.ask.depth != 0 {
-		return s.newestTurn - depth // who names a depth gets it at each turn
+		return s.newestTurn - depth // an explicit depth applies exactly to each turn
 	}
 	newest := 0
 	for turn := depthStep / 2; turn <= s.newestTurn-depth; turn += depthStep {
@@ -29,8 +29,8 @@ func (s *scene) newestOld() int {
 	return newest
 }
 
-// checkDefaults wants what the default pipeline promises: of turns beyond the depth the question alone, and of the others
-// as many in full as the budget holds, without a gap: what is cut is older than what is not.
+// checkDefaults checks what the default pipeline promises: of turns beyond the depth only the question, and of the
+// others as many in full as the budget holds, without a gap: everything left out is older than everything kept.
 func (s *scene) checkDefaults() {
 	user, agent, last := s.mandatory()
 	old := s.newestOld()
@@ -64,12 +64,12 @@ func (s *scene) checkDefaults() {
 
 func (h *share) add(m *hard.Message, r row) {
 	switch {
-	case r.Action == "summarise": // the budget had no part in it, and the turn is not shown
+	case r.Action == "summarise": // not because of the budget, and the turn is not shown
 	case r.Action == "compress":
 		h.asked++
 	case r.Action != "drop":
 		h.full++
-	case r.ReasonCode == "beyond_depth": // and the question stands, or has no room
+	case r.ReasonCode == "beyond_depth": // and the question is shown, or has no room
 	default:
 		h.cut++
 		if m.Role == "user" {
@@ -78,12 +78,12 @@ func (h *share) add(m *hard.Message, r row) {
 	}
 }
 
-// checkCuts wants a window without gaps: what the budget cut is older than what it left in full, a turn in full is newer
-// than any question, and questions are newer than those that were left out.
+// checkCuts checks that a window has no gaps: messages left out because of the budget are older than those in full, a
+// turn in full is newer than any question, and questions are newer than those left out.
 func (s *scene) checkCuts(shares map[int]*share) {
 	oldestFull, oldestAsked := s.newestTurn+1, s.newestTurn+1
 	for turn, h := range shares {
-		if h.full > 0 && !h.must { // what must stay keeps its turn, wherever the others are cut
+		if h.full > 0 && !h.must { // a mandatory message keeps its turn, wherever the others are cut
 			oldestFull = min(oldestFull, turn)
 		}
 		if h.asked > 0 {
@@ -106,10 +106,10 @@ func (s *scene) checkCuts(shares map[int]*share) {
 	s.checkNothingGoesThatFits(shares)
 }
 
-// slack covers what the estimates leave out: a marker, placeholders, another count in another format.
+// slack allows for what the estimates leave out: a marker, placeholders, different counts in another format.
 const slack = 60
 
-// checkNothingGoesThatFits wants turns to be cut only where all messages together do not fit.
+// checkNothingGoesThatFits checks that turns are cut only if all messages together do not fit.
 func (s *scene) checkNothingGoesThatFits(shares map[int]*share) {
 	messages, tokens := 0, 0
 	for m, r := range s.rows {

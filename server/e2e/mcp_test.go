@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestMCPSession: over each transport a client lists the tools as HTTP does, stores, recalls, corrects and forgets, and
-// is told what it does wrong, in every version of the protocol.
+// TestMCPSession: over each transport and in every version of the protocol, a client lists the same tools as HTTP does,
+// stores, recalls, corrects and forgets, and is told about its mistakes.
 func TestMCPSession(t *testing.T) {
 	c := own(t)
 	key, data := c.newKey("agent"), t.TempDir()
@@ -104,7 +104,7 @@ func (s *mcpSession) converse(c client) {
 	}
 }
 
-// resources looks at memories as resources, and at the prompt.
+// resources tests memories as resources, and the prompt.
 func (s *mcpSession) resources() {
 	t := s.t
 	t.Helper()
@@ -156,8 +156,8 @@ func (s *mcpSession) resources() {
 	s.use("memory_forget", object{"key": "home", "namespace": space})
 }
 
-// TestMCPKeys: each message is its key's own. A lower role, no key or a deleted one reach nothing, whatever session
-// they say they are of, and a key reaches only its projects.
+// TestMCPKeys: each message has the rights of its own key. With a lower role, or without a valid key, it reaches
+// nothing, whatever session it names, and a key reaches only its projects.
 func TestMCPKeys(t *testing.T) {
 	c, other := own(t), own(t)
 	for key, want := range map[string]string{"": "Unauthorized", "mk_unknown": "Unauthorized",
@@ -209,7 +209,7 @@ func TestMCPKeys(t *testing.T) {
 	}
 }
 
-// TestMCPBodies: what is no message is refused in words, and nothing that is sent stops the server.
+// TestMCPBodies: an invalid message is refused with a reason, and no message stops the server.
 func TestMCPBodies(t *testing.T) {
 	c := own(t)
 	for body, status := range map[string]int{
@@ -269,8 +269,7 @@ func TestMCPBodies(t *testing.T) {
 	}
 }
 
-// TestMCPSubscriptions: a client of the newest protocol that would wait for changes is told at once that there are
-// none.
+// TestMCPSubscriptions: a client of the newest protocol that subscribes to changes is told at once that there are none.
 func TestMCPSubscriptions(t *testing.T) {
 	c := own(t)
 	begun := time.Now()
@@ -285,7 +284,7 @@ func TestMCPSubscriptions(t *testing.T) {
 	}
 }
 
-// TestMCPConcurrentCalls: calls at once, over one session of each kind, are each carried out once.
+// TestMCPConcurrentCalls: simultaneous calls over one session of each kind are each carried out once.
 func TestMCPConcurrentCalls(t *testing.T) {
 	c := own(t)
 	var group sync.WaitGroup
@@ -309,7 +308,7 @@ func TestMCPConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestMCPOutlivesTheServer: a session goes on after the server was killed and started anew.
+// TestMCPOutlivesTheServer: a session continues after the server was killed and started again.
 func TestMCPOutlivesTheServer(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)

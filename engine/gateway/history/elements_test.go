@@ -3,12 +3,13 @@ package history
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"

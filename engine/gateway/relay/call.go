@@ -109,6 +109,10 @@ func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*ht
 		return nil, unreached(ctx, err)
 	}
 	resp.Body = &heldBody{resp.Body, sync.OnceFunc(held.release)}
+	if err := decodeAnswer(resp); err != nil {
+		_ = resp.Body.Close()
+		return nil, unreached(ctx, err)
+	}
 	return resp, nil
 }
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -50,8 +51,8 @@ func requestHeaders(u *provider.Upstream, client http.Header, own func(value str
 	default:
 		out.Set("Authorization", "Bearer "+u.Key)
 	}
-	// The answer is folded while it is relayed, so it must not be compressed.
-	out.Set("Accept-Encoding", "identity")
+	// The answer is folded while it is relayed, so it comes in an encoding that Mneme decodes.
+	out.Set("Accept-Encoding", cmp.Or(strings.Join(u.Profile.Encodings, ", "), "identity"))
 	for name, values := range out {
 		if slices.ContainsFunc(values, own) {
 			out.Del(name)

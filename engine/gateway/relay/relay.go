@@ -30,6 +30,7 @@ type Relay struct {
 	Patience time.Duration
 	// HideUsage removes the chunk with the usage from a chat stream, because the client did not ask for it.
 	HideUsage bool
+	NeedsDone bool          // a chat stream is whole only with [DONE]
 	Stall     time.Duration // the longest time without a byte from the provider
 	Ping      time.Duration // the time between two keep-alives, if the provider sends none
 	// Rounds joins several streams into one; nil means that there is one, and the client gets its bytes.
@@ -210,7 +211,9 @@ func (f *flow) finish(ctx context.Context) error {
 			f.folder.Add(e)
 		}
 	}
-	f.state = f.folder.End()
+	if !f.NeedsDone {
+		f.state = f.folder.End()
+	}
 	if f.state == wire.Ended && f.Rounds == nil && f.Commit != nil {
 		if whole, err := f.folder.Reply(); err == nil {
 			f.commit(ctx, whole)

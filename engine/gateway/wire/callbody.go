@@ -34,8 +34,6 @@ type Body struct {
 	// Previous and Conversation are ids of what the provider stores of the conversation (Responses).
 	Previous, Conversation string
 	Thinking               string // the type of Anthropic's thinking; "": the body does not say
-	// Reasoning reports whether the client sends reasoning_content back in Chat Completions, as DeepSeek demands.
-	Reasoning bool
 	// CacheControl says where the client has set breakpoints.
 	CacheControl Breakpoints
 
@@ -112,12 +110,29 @@ func (opened Object) Read(f chat.Format) (*Body, error) {
 			inner, _, _ := rawjson.ReadObject(options)
 			b.WantsUsage = truth(&inner, "include_usage")
 		}
-		messages := o.Get("messages")
-		b.Reasoning = bytes.Contains(messages, []byte(`"reasoning_content"`))
-		err = b.readList("messages", messages)
+		err = b.readList("messages", o.Get("messages"))
 	}
 	return b, err
 }
+
+// ReasoningName returns the member of chat messages in which some of them have reasoning, or "".
+func ReasoningName(messages []json.RawMessage) string {
+	for _, raw := range messages {
+		if !bytes.Contains(raw, []byte(`"reasoning`)) {
+			continue
+		}
+		o, _, _ := rawjson.ReadObject(raw)
+		for _, name := range [...]string{ReasoningContent, "reasoning"} {
+			if _, ok := rawjson.String(o.Get(name)); ok {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// ReasoningContent is the usual name of the reasoning in a chat message.
+const ReasoningContent = "reasoning_content"
 
 // listName is the member that holds the messages.
 func (b *Body) listName() string {

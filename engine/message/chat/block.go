@@ -49,7 +49,14 @@ func knowBlocks(fr *Fragment) {
 	}
 }
 
-// findMarks records the breakpoints of the block that begins at an offset, and of the contents of a result.
+// cites reports whether citations of a document or a search result are enabled.
+func (p *part) cites() bool {
+	citations, bad := readObject(p.o.Get("citations"))
+	return bad == nil && (p.typ == "document" || p.typ == "search_result") && string(citations.Get("enabled")) == "true"
+}
+
+// findMarks records the breakpoints and the enabled citations of the block that begins at an offset, and of the contents
+// of a result.
 func findMarks(fr *Fragment, p *part, at int) {
 	if p.kind == partResult {
 		if content := p.o.Find("content"); content != nil && rawjson.IsArray(p.o.Raw[content.Value:]) {
@@ -62,6 +69,9 @@ func findMarks(fr *Fragment, p *part, at int) {
 	}
 	for i := range p.o.Fields {
 		f := &p.o.Fields[i]
+		if string(f.Name) == "citations" && p.cites() {
+			fr.Cited = append(fr.Cited, render.Span{Start: int32(at + f.Value), End: int32(at + f.End)})
+		}
 		if string(f.Name) != "cache_control" {
 			continue
 		}

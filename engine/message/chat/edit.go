@@ -15,7 +15,7 @@ func (m *Message) WithText(text string) Message {
 	out := *m
 	out.Text = text
 	out.bare = false
-	if m.Raw == nil {
+	if m.Raw == nil || text == m.Text {
 		return out
 	}
 	switch {

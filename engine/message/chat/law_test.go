@@ -112,6 +112,11 @@ func edit(as []atom, bits uint64) {
 				if m.Hollow() {
 					*m = m.WithText(chat.Placeholder)
 				}
+			case 12:
+				*m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60 & 3), Documents: cutDocuments(m)})
+			case 13:
+				*m = m.Edited(&plan.Edit{Strip: plan.PartText})
+				*m = m.WithText("[result left out]")
 			case 10, 11:
 				if len(m.Calls) > 0 {
 					*m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60), Arguments: []plan.Argument{
@@ -120,6 +125,15 @@ func edit(as []atom, bits uint64) {
 			}
 		}
 	}
+}
+
+// cutDocuments cuts the documents of a message to ten bytes and a mark.
+func cutDocuments(m *chat.Message) (texts []string) {
+	documents, _ := m.Documents()
+	for i := range documents {
+		texts = append(texts, tokens.Middle(documents[i].Text, 40, func(s string) int { return len(s) })+"…")
+	}
+	return texts
 }
 
 // parseAll parses a JSON array of messages. If it is not an array, the fuzz input is skipped and the test does not

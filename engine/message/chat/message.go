@@ -57,6 +57,8 @@ type Message struct {
 	// bare marks a text that names its own origin (an earlier question, a tool's markdown): the text format then shows it
 	// without a speaker.
 	bare bool
+	// uncited marks a message of which a document lost its citations.
+	uncited bool
 }
 
 // Call is one tool call of an assistant message. Arguments are as the model wrote them, and may not be JSON.

@@ -94,42 +94,63 @@ func (g generator) openai() string {
 }
 
 func (g generator) anthropic() string {
-	block := func() string {
-		return g.pick(`{"type":"text","text":`+g.text()+`}`,
-			`{"type":"image","source":{"type":"base64","media_type":"m","data":"QQ=="}}`,
-			`{"type":"document","source":{}}`)
-	}
 	if g.IntN(2) == 0 {
 		use := func() string {
-			return g.pick(block(), `{"type":"thinking","thinking":"t","signature":"s"}`,
+			return g.pick(g.block(), `{"type":"thinking","thinking":"t","signature":"s"}`,
 				`{"type":"tool_use","id":"`+g.id()+`","name":"f","input":`+g.pick(`{}`, `{"a":1}`, `[]`, `null`)+`}`)
 		}
 		return `{"role":"assistant","content":` + g.pick(g.text(), "["+g.some(4, use)+"]") + g.own() + `}`
 	}
 	result := func() string {
-		return g.pick(block(), `{"type":"tool_result","tool_use_id":"`+g.id()+`","is_error":true,"content":`+
-			g.pick(g.text(), "null", "["+g.some(2, block)+"]")+`}`)
+		return g.pick(g.block(), `{"type":"tool_result","tool_use_id":"`+g.id()+`","is_error":true,"content":`+
+			g.pick(g.text(), "null", "["+g.some(2, g.block)+"]")+`}`)
 	}
 	return `{"role":"user","content":` + g.pick(g.text(), "["+g.some(4, result)+"]") + g.own() + `}`
 }
 
-func (g generator) item() string {
-	part := func(typ string) func() string {
-		return func() string {
-			return g.pick(`{"type":"`+typ+`","text":`+g.text()+`}`, `{"type":"input_image","image_url":"https://x/y"}`)
-		}
+// block makes a block of Anthropic's that is no call, result or thinking.
+func (g generator) block() string {
+	return g.pick(`{"type":"text","text":`+g.text()+`}`,
+		`{"type":"image","source":{"type":"base64","media_type":"m","data":"QQ=="}}`,
+		`{"type":"document","source":{}}`, g.document(), g.document())
+}
+
+// document makes one of Anthropic's documents or search results. Texts are in brackets, as the names are by which formats
+// show other parts.
+func (g generator) document() string {
+	text := g.pick(`""`, `"[a document]"`, `"[a document of many words, in \u65e5\u672c\u8a9e and in English]"`)
+	source := g.pick(`{"type":"text","media_type":"text/plain","data":`+text+`}`, `{"type":"content","content":`+text+`}`,
+		`{"type":"content","content":[{"type":"text","text":`+text+`},{"type":"image","source":{"type":"url","url":"u"}}]}`,
+		`{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}`)
+	more := g.pick("", `,"title":"[t]"`, `,"citations":{"enabled":true}`, `,"cache_control":{"type":"ephemeral"}`)
+	if g.IntN(3) == 0 {
+		return `{"type":"search_result","source":"s","title":"[t]","content":[{"type":"text","text":` + text + `}]` +
+			g.pick("", `,"citations":{"enabled":true}`) + `}`
 	}
+	return `{"type":"document","source":` + source + more + `}`
+}
+
+// itemPart makes parts of Responses items, with texts of a type.
+func (g generator) itemPart(typ string) func() string {
+	return func() string {
+		file := g.pick("", "data:text/plain;base64,aGFsbG8=", "5pel5pys", "/w==", "JVBERi0=")
+		return g.pick(`{"type":"`+typ+`","text":`+g.text()+`}`, `{"type":"input_image","image_url":"https://x/y"}`,
+			`{"type":"input_file","filename":"a","file_data":"`+file+`"}`)
+	}
+}
+
+func (g generator) item() string {
 	switch g.IntN(6) {
 	case 0:
-		return `{"role":"user","content":` + g.pick(g.text(), "["+g.some(3, part("input_text"))+"]") + g.own() + `}`
+		return `{"role":"user","content":` + g.pick(g.text(), "["+g.some(3, g.itemPart("input_text"))+"]") + g.own() + `}`
 	case 1:
 		return `{"type":"message","role":"assistant","content":` + g.pick(g.text(),
-			"["+g.some(2, part("output_text"))+"]") + `}`
+			"["+g.some(2, g.itemPart("output_text"))+"]") + `}`
 	case 2:
 		return `{"type":"reasoning","id":"r","summary":[]},{"role":"assistant","content":` + g.text() + `}`
 	case 3:
 		return `{"type":"function_call_output","call_id":"` + g.id() + `","output":` +
-			g.pick(g.text(), "["+g.some(2, part("input_text"))+"]") + `}`
+			g.pick(g.text(), "["+g.some(2, g.itemPart("input_text"))+"]") + `}`
 	}
 	return g.pick("", `{"type":"reasoning","id":"r"},`) + `{"type":"function_call","call_id":"` + g.id() +
 		`","name":"f","arguments":` + g.arguments() + g.pick("", `,"delegation_id":"d1"`) + `}`

@@ -19,6 +19,7 @@ type Options struct {
 func Render(f Format, m *Message, opts Options) Fragment {
 	fr := renderMessage(f, m, opts)
 	know(&fr)
+	fr.Uncited = m.uncited && f == AnthropicMessages
 	return fr
 }
 

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"bytes"
+
 	"github.com/seed-0906e6bc/mneme/engine/message/callid"
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -75,7 +77,7 @@ func (m *Message) renameCalls(o *object, legal bool) []byte {
 func renderOpenAI(m *Message) Fragment {
 	fr := Fragment{Format: OpenAIChat, Role: m.Role, Items: 1}
 	if m.Role == plan.RoleAssistant {
-		fr.Reasoning = m.Reasoning
+		fr.Reasoning = m.reasoning()
 	}
 	if m.Raw != nil && m.Format == OpenAIChat {
 		fr.Bytes = m.legalChat(m.posted())
@@ -110,6 +112,23 @@ func renderOpenAI(m *Message) Fragment {
 	}
 	fr.Bytes = append(dst, '}')
 	return fr
+}
+
+// reasoning returns the reasoning of a message, which may have been posted as an empty text, or nil.
+func (m *Message) reasoning() *string {
+	if m.Reasoning == "" && (m.Raw == nil || !bytes.Contains(m.Raw, []byte(`"reasoning`))) {
+		return nil
+	}
+	if m.Reasoning == "" {
+		o, _ := readObject(m.Raw)
+		_, content := rawjson.String(o.Get("reasoning_content"))
+		_, own := rawjson.String(o.Get("reasoning"))
+		if !content && !own {
+			return nil
+		}
+	}
+	text := m.Reasoning
+	return &text
 }
 
 func appendOpenAIParts(dst []byte, ps []part) []byte {

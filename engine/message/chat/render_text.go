@@ -9,9 +9,8 @@ import (
 // renderText renders the line that the flat text shows for a message. An assistant message without text has none.
 func renderText(m *Message, opts Options) Fragment {
 	fr := Fragment{Format: Text, Role: m.Role}
-	text, speaker := m.Text, ""
+	text, speaker := m.Flat(), ""
 	if !m.bare {
-		text = m.Flat()
 		speaker = Speaker(m.Role, opts.Turn, opts.Tool)
 	}
 	if m.Role == plan.RoleAssistant && blank(text) {

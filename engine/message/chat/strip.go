@@ -10,12 +10,18 @@ func (m *Message) form() EditForm {
 	return map[Format]EditForm{AnthropicMessages: Blocks, OpenAIResponses: Items}[m.Format]
 }
 
-// Edited returns the message with an edit applied: without some parts, and with other arguments of calls. All else
-// stays.
+// Edited returns the message with an edit applied: with other texts of documents, without some parts, and with other
+// arguments of calls. All else stays.
 func (m *Message) Edited(e *plan.Edit) Message {
 	out := *m
 	if e == nil {
 		return out
+	}
+	if e.Documents != nil {
+		out = out.WithDocuments(e.Documents)
+	}
+	if e.Strip&plan.PartText != 0 {
+		out = out.WithoutDocuments()
 	}
 	out.Parts &^= e.Strip
 	if e.Strip&plan.PartImage != 0 {
@@ -31,8 +37,8 @@ func (m *Message) Edited(e *plan.Edit) Message {
 	for _, c := range changes {
 		out.Calls[c.Call].Arguments = c.Text
 	}
-	if m.Raw != nil && e.Strip != 0 {
-		out.Raw = WithoutParts(m.form(), out.Raw, e.Strip, len(m.Calls) > 0)
+	if strip := e.Strip &^ plan.PartText; m.Raw != nil && strip != 0 {
+		out.Raw = WithoutParts(m.form(), out.Raw, strip, len(m.Calls) > 0)
 	}
 	if m.Raw != nil && len(changes) > 0 {
 		out.Raw = WithArguments(m.form(), out.Raw, changes)

@@ -105,6 +105,10 @@ type Result struct {
 // Amend examines the window that b has built with the current edits. It reports whether it changed b.Edits, so that the
 // window must be built again.
 func (s *Sheet) Amend(b *render.Builder, w *render.Window) (again bool) {
+	if b.Cited && b.Uncited && !b.Edits.Uncited {
+		b.Edits.Uncited = true
+		return true
+	}
 	if s.think(b, w) {
 		return true
 	}

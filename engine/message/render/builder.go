@@ -29,7 +29,7 @@ type Window struct {
 // Builder joins fragments and notices, in order, into a window. The zero Builder is ready for Reset. A Builder can make
 // any number of windows, one at a time.
 type Builder struct {
-	// Reasoning shows the reasoning of assistants in OpenAIChat as reasoning_content, for providers that want it back.
+	// Reasoning shows the reasoning of assistants in OpenAIChat, for providers that want it back.
 	Reasoning bool
 
 	format   Format
@@ -51,6 +51,8 @@ type Builder struct {
 	Parts []Placed
 	// Marks are the posted breakpoints so far, including those that the edits remove: whether their ttl is an hour.
 	Marks []bool
+	// Cited and Uncited report that documents so far have citations enabled, and that some lost them.
+	Cited, Uncited bool
 }
 
 // Reset starts a window in a format. The window is appended to buf. system is the request's system prompt; it comes
@@ -61,6 +63,7 @@ func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.run.reset()
 	b.ids.reset(shortID)
 	b.item, b.thinking, b.Parts, b.Marks = -1, 0, b.Parts[:0], b.Marks[:0]
+	b.Cited, b.Uncited = false, false
 	if f == Text {
 		b.buf = append(b.buf, system.Text...)
 		if system.Text != "" {
@@ -156,10 +159,10 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 		return
 	}
 	b.buf = append(b.buf, fr.Bytes...)
-	if b.Reasoning && fr.Reasoning != "" {
+	if b.Reasoning && fr.Reasoning != nil {
 		b.buf = append(b.buf[:len(b.buf)-1], `,"reasoning_content":`...)
-		b.buf = append(rawjson.AppendString(b.buf, fr.Reasoning), '}')
-		b.Parts[len(b.Parts)-1].Digest.Mix(prefix.Text(fr.Reasoning))
+		b.buf = append(rawjson.AppendString(b.buf, *fr.Reasoning), '}')
+		b.Parts[len(b.Parts)-1].Digest.Mix(prefix.Text(*fr.Reasoning))
 	}
 }
 

@@ -18,6 +18,9 @@ type Edits struct {
 	Breakpoints []int
 	// SystemBreakpoint gives the system prompt a breakpoint.
 	SystemBreakpoint bool
+	// Uncited disables the citations of all documents and search results. Anthropic requires that either all of a request
+	// have them or none.
+	Uncited bool
 }
 
 // Append appends bytes that identify the edits.
@@ -32,6 +35,9 @@ func (e *Edits) Append(dst []byte) []byte {
 			dst = append(dst, 0)
 		}
 	}
+	if e.Uncited {
+		dst = append(dst, 'c')
+	}
 	for _, n := range e.Breakpoints {
 		dst = binary.LittleEndian.AppendUint32(append(dst, 'b'), uint32(n))
 	}
@@ -44,6 +50,9 @@ type Placed struct {
 	Item    int32 // the window's entry that it shows, in the order in which they were added; -1 if none
 	Message int32 // the element of the messages that contains it
 }
+
+// uncited replaces the value that enables a document's citations.
+const uncited = `{"enabled":false}`
 
 // breakpoint is added to a block before its closing brace.
 const breakpoint = `,"cache_control":{"type":"ephemeral"}`
@@ -99,6 +108,13 @@ func (b *Builder) note(fr *Fragment, ids *windowIDs, message int) {
 			e.replacements = append(e.replacements, replacement{int(m.Start), int(m.End), ""})
 		}
 	}
+	b.Cited, b.Uncited = b.Cited || len(fr.Cited) > 0, b.Uncited || fr.Uncited
+	changes := ids.renamed
+	if b.Edits.Uncited {
+		for _, at := range fr.Cited {
+			e.replacements, changes = append(e.replacements, replacement{int(at.Start), int(at.End), uncited}), true
+		}
+	}
 	for i, name := range ids.names {
 		if id := &fr.IDs[i]; name != id.ID {
 			e.replacements = append(e.replacements,
@@ -110,13 +126,13 @@ func (b *Builder) note(fr *Fragment, ids *windowIDs, message int) {
 	}
 	e.changed = true
 	slices.SortFunc(e.replacements, func(x, y replacement) int { return x.start - y.start })
-	if ids.renamed {
-		b.named(fr, b.Parts[first:])
+	if changes {
+		b.rehash(fr, b.Parts[first:])
 	}
 }
 
-// named hashes those blocks again that show another id than the fragment has.
-func (b *Builder) named(fr *Fragment, placed []Placed) {
+// rehash hashes the blocks as the window shows them.
+func (b *Builder) rehash(fr *Fragment, placed []Placed) {
 	e, json, role := &b.run.edit, fr.Blocks, RoleByte(fr.Role)
 	if fr.Format != AnthropicMessages {
 		json, role = fr.Bytes, 0

@@ -21,8 +21,8 @@ type Fragment struct {
 	// format it is the message when it is not joined with others; empty if it has no blocks.
 	Bytes []byte
 	Items int // number of the window's elements in Bytes
-	// Reasoning is what a chat window shows as reasoning_content if the request asks for it.
-	Reasoning string
+	// Reasoning is what a chat window shows as reasoning_content if the request asks for it; nil if there is none.
+	Reasoning *string
 
 	// Blocks are Anthropic's content blocks, separated by commas, for joining with other messages of the same role.
 	Blocks []byte
@@ -33,7 +33,14 @@ type Fragment struct {
 
 	Parts []Block
 	Marks []Mark
+	// Cited are the values in Blocks that enable the citations of Anthropic's documents and search results, ascending.
+	Cited []Span
+	// Uncited means that a document lost its citations when its text was cut.
+	Uncited bool
 }
+
+// Span is Blocks[Start:End] of a fragment.
+type Span struct{ Start, End int32 }
 
 // Sum returns the SHA-256 of what the fragment contributes. Equal sums in the same order make equal windows.
 func (fr *Fragment) Sum() [32]byte {

@@ -364,17 +364,13 @@ func (b *Bill) file(kind string, o *rawjson.Object) {
 
 // bytes counts a file in OpenAI's format, which is a data URL or only base64.
 func (b *Bill) bytes(file string, picture [rules]int) {
-	data := dataOf(file)
-	if data == "" {
-		data = file
-	}
-	switch {
+	switch data := chat.FileData(file); {
 	case data == "":
 		b.add(pageTokens(unknownPages, picture))
-	case strings.HasPrefix(data, "JVBER"): // %PDF
+	case chat.IsPDF(data):
 		b.add(pageTokens(pages(data), picture))
 	default:
-		if text, ok := plainText(data); ok {
+		if text, ok := chat.PlainFile(file); ok {
 			b.words = append(b.words, text)
 		} else {
 			b.fixed += hidden(data)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Estimates, for what no provider documents or whose bytes are elsewhere.
@@ -104,12 +103,6 @@ func pageTokens(n int, picture [rules]int) (tokens [rules]int) {
 		tokens[r] = n * (pageWords + picture[r])
 	}
 	return tokens
-}
-
-// plainText returns the text of a file in base64; false if it is not text.
-func plainText(data string) (string, bool) {
-	b, err := io.ReadAll(bytesOf64(data))
-	return string(b), err == nil && utf8.Valid(b)
 }
 
 // hidden estimates the tokens of encrypted data in base64: one for every four bytes.

@@ -3,6 +3,8 @@ package tokens
 // This file truncates texts to a number of tokens, keeping head and tail, and counts no more of a text than it keeps.
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strconv"
 	"unicode/utf8"
@@ -155,4 +157,22 @@ func (m *middles) tokens(keep int) int {
 	first := m.heads[sort.Search(len(m.heads), func(i int) bool { return m.heads[i].at >= from && i > 0 })-1]
 	second := m.tails[sort.Search(len(m.tails), func(i int) bool { return m.tails[i].at <= to && i > 0 })-1]
 	return first.tokens + m.count(m.text[first.at:from]+mark+m.text[to:second.at]) + second.tokens
+}
+
+// Shares divides limit tokens among texts. A text that needs less than its equal share gets what it needs, and the others
+// divide the rest. Of a long text, only as much is counted as limit tokens could need.
+func Shares(texts []string, limit int, count func(string) int) []int {
+	const bytesPerToken = 8 // more than most languages need
+	shares, order := make([]int, len(texts)), make([]int, len(texts))
+	for i, text := range texts {
+		_, to := between(text, 0, min(len(text), limit*bytesPerToken))
+		shares[i], order[i] = count(text[:to]), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[a], shares[b]) })
+	for left, i := limit, 0; i < len(order); i++ {
+		at := order[i]
+		shares[at] = min(shares[at], left/(len(order)-i))
+		left -= shares[at]
+	}
+	return shares
 }

@@ -2,6 +2,7 @@ package tokens_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -54,5 +55,35 @@ func TestTruncateCostsItsLimit(t *testing.T) {
 	got := tokens.Middle(strings.Repeat("word ", 1<<20), 100, count)
 	if counted > 100*4*40 || len(got) < 350 {
 		t.Errorf("counted %d bytes for %d", counted, len(got))
+	}
+}
+
+// Shares are within the limit together, and none is more than a text needs. A text that does not get what it needs has no
+// smaller share than another, but for what does not divide.
+func TestShares(t *testing.T) {
+	words := func(s string) int { return len(strings.Fields(s)) }
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var texts []string
+		for range 1 + r.IntN(6) {
+			texts = append(texts, strings.Repeat("w ", r.IntN(40)*r.IntN(2)*r.IntN(20)))
+		}
+		limit := r.IntN(300)
+		shares := tokens.Shares(texts, limit, words)
+		total, most := 0, 0
+		for i, share := range shares {
+			total, most = total+share, max(most, share)
+			if share > words(texts[i]) {
+				t.Fatalf("%d of %d words", share, words(texts[i]))
+			}
+		}
+		for i, share := range shares {
+			if share < words(texts[i]) && (share < most-1 || total < limit) {
+				t.Fatalf("limit %d, shares %v: text %d of %d words", limit, shares, i, words(texts[i]))
+			}
+		}
+		if total > limit {
+			t.Fatalf("limit %d, shares %v", limit, shares)
+		}
 	}
 }

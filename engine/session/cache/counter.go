@@ -13,13 +13,12 @@ import (
 // Counter counts the tokens of messages in one rendering. "Words" are counts by the tokenizer; "tokens" are words
 // scaled to the project's models.
 type Counter struct {
-	Format   chat.Format
-	Encoding int // in project.Encodings
-	Scale    project.Scale
-	Pictures tokens.Rule
-	Count    func(string) int // counts the words of a text
-	// Reasoning reports that a chat window shows the reasoning of assistants as content.
-	Reasoning bool
+	Format    chat.Format
+	Encoding  int // in project.Encodings
+	Scale     project.Scale
+	Pictures  tokens.Rule
+	Count     func(string) int // counts the words of a text
+	Reasoning ReasoningShown   // of assistants, in a chat window
 }
 
 // Scaled converts a count of words to tokens.
@@ -62,14 +61,26 @@ func (c *Counter) StandIn(h *transcript.Header, text string) uint32 {
 // text accounts for.
 func (c *Counter) Words(h *transcript.Header) (words, text uint32) {
 	words, text = h.Words(c.Format, c.Encoding)
-	if c.showsReasoning(h.Role) && h.Costs != nil {
+	if c.ShowsReasoning(h.Role, h.Flags) && h.Costs != nil {
 		words += h.Costs.Thinking[c.Encoding]
 	}
 	return words, text
 }
 
-func (c *Counter) showsReasoning(role plan.Role) bool {
-	return c.Reasoning && c.Format == chat.OpenAIChat && role == plan.RoleAssistant
+// ReasoningShown says whose reasoning a chat window shows.
+type ReasoningShown uint8
+
+// The messages of assistants whose reasoning is shown.
+const (
+	NoReasoning      ReasoningShown = iota
+	PendingReasoning                // those of the request
+	AllReasoning
+)
+
+// ShowsReasoning reports whether a window shows the reasoning of a message with these flags.
+func (c *Counter) ShowsReasoning(role plan.Role, flags plan.Flags) bool {
+	return c.Format == chat.OpenAIChat && role == plan.RoleAssistant &&
+		(c.Reasoning == AllReasoning || c.Reasoning == PendingReasoning && flags&plan.FlagPending != 0)
 }
 
 // Retexted counts a stored message with its text replaced.
@@ -96,12 +107,12 @@ func (c *Counter) Shown(h *transcript.Header, m *chat.Message) uint32 {
 // ShownWords is Shown before scaling, without pictures, pages and sound, which no tokenizer counts.
 func (c *Counter) ShownWords(h *transcript.Header, m *chat.Message) int {
 	switch {
-	case c.showsReasoning(m.Role):
+	case c.ShowsReasoning(m.Role, h.Flags):
 		return tokens.Of(c.Format, m).Words(c.Count) + c.Count(m.Reasoning)
 	case c.Format != chat.Text:
 		return tokens.Of(c.Format, m).Words(c.Count)
 	case m.Bare():
-		return c.Count(m.Text) + 1
+		return c.Count(m.Flat()) + 1
 	case m.Role == plan.RoleAssistant && m.Flat() == "":
 		return 0 // it has no line
 	}

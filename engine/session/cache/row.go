@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
@@ -35,7 +36,7 @@ type Body struct {
 	Literals      atomic.Pointer[literal.List] // of a message whose header does not have them
 }
 
-// Question is the latest shortening of a user's message as an earlier question. Of.Tokens is what the message may cost.
+// Question is the latest shortening of a user's message as an earlier question. Of.Limit is what the message may cost.
 type Question struct {
 	Of
 	Whole     string // the text that was shortened
@@ -44,7 +45,7 @@ type Question struct {
 	Fragments [4]Fragment
 }
 
-// Ledger is the latest ledger whose newest message this is. Of.Tokens is what its text may have.
+// Ledger is the latest ledger whose newest message this is. Of.Limit is what its text may have.
 type Ledger struct {
 	Of
 	Whole   string // the text that names everything
@@ -53,17 +54,16 @@ type Ledger struct {
 	Without int    // of the oldest literals are left out
 }
 
-// Cut is the latest truncation of a message's text. Consecutive windows of a session usually cut it in the same way.
+// Cut is the latest truncation of a message's texts. Consecutive windows of a session usually cut them in the same way.
 type Cut struct {
 	Of
-	Text      string
-	Tokens    uint32 // of the message with this text
+	plan.Cut
 	Fragments [4]Fragment
 }
 
 // Of identifies a truncation: what was cut and how.
 type Of struct {
-	Tokens   uint32 // the most tokens to leave
+	Limit    uint32 // the most tokens to leave
 	Encoding uint8
 	Format   chat.Format // with Scale and Pictures, decides what the cut message costs
 	Scale    project.Scale
@@ -87,6 +87,9 @@ func (b *Body) weigh() (n int) {
 	}
 	if c := b.Cut.Load(); c != nil {
 		n += len(c.Text)
+		for _, text := range c.Documents {
+			n += len(text)
+		}
 		for f := range c.Fragments {
 			if fr := c.Fragments[f].Load(); fr != nil {
 				n += fr.Size()

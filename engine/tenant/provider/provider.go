@@ -31,8 +31,10 @@ type Upstream struct {
 	Headers  []string // further headers of clients that are forwarded
 	// AllowPrivate means that the administrator expects an address in a private network.
 	AllowPrivate  bool
-	ContextTokens int // of its models' context window; 0 means not known
-	OutputTokens  int // of their largest output; 0 means not known
+	ContextTokens int               // of its models' context window; 0 means not known
+	OutputTokens  int               // of their largest output; 0 means not known
+	Profile       Profile           // complete
+	Origins       map[string]Origin // of the profile's values
 }
 
 // Serves reports whether the upstream serves a model.

@@ -20,8 +20,9 @@ type Spec struct {
 	// AllowPrivate means that the host may be in a private network. The operator must also list it.
 	AllowPrivate bool `json:"allow_private,omitempty"`
 	// ContextTokens and OutputTokens are the models' context window and largest output; 0 means unknown.
-	ContextTokens int `json:"context_tokens,omitempty"`
-	OutputTokens  int `json:"output_tokens,omitempty"`
+	ContextTokens int     `json:"context_tokens,omitempty"`
+	OutputTokens  int     `json:"output_tokens,omitempty"`
+	Profile       Profile `json:"profile,omitzero"`
 }
 
 // KeyUse says whose key an upstream is called with.
@@ -49,6 +50,9 @@ type Wrong struct{ Field, Code, Detail string }
 func (s *Spec) Check() *Wrong {
 	if _, err := ParseBase(s.BaseURL); err != nil {
 		return &Wrong{"base_url", "invalid_value", err.Error()}
+	}
+	if wrong := s.Profile.check(); wrong != nil {
+		return wrong
 	}
 	for i, pattern := range s.Models {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || len(pattern) > maxPattern || i >= maxList {
@@ -102,9 +106,10 @@ func (s *Spec) Upstream(key string) *Upstream {
 	if err != nil {
 		return nil
 	}
+	profile, origins := s.Profile.fill(base)
 	return &Upstream{Name: s.Name, Protocol: s.Protocol, Base: base, Key: key, Use: cmp.Or(s.Key, Pass),
 		Models: s.Models, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ContextTokens: s.ContextTokens,
-		OutputTokens: s.OutputTokens}
+		OutputTokens: s.OutputTokens, Profile: profile, Origins: origins}
 }
 
 // Choose returns the upstream of a protocol that serves a model: the first whose patterns match. If the request names
