@@ -279,13 +279,8 @@ func sendModule(c client, method, path, _ string) reply {
 	return c.do(method, path, module, "Content-Type", "application/wasm")
 }
 
-<<<<<<< HEAD
 // furnish gives a tenant one of each thing that rows name, under its id where a client chooses that. What they hold bears
 // the tenant's marker.
-=======
-// furnish creates one of each thing that rows name. Names chosen by clients are the same in every tenant, and the
-// contents contain the tenant's marker.
->>>>>>> main
 func (h *tenancy) furnish() {
 	c, things := h.admin, h.things
 	at := func(path string) string { return h.fill("/api/v1"+path, url.PathEscape) }

@@ -67,13 +67,8 @@ func newTenancyOf(t testing.TB, server *process, ids map[string]string) *tenancy
 
 var thingName = regexp.MustCompile(`\{(\w+)\}`)
 
-<<<<<<< HEAD
 // fill puts a tenancy's things in place of their names, each encoded.
 func (h *tenancy) fill(s string, encode func(string) string) string {
-=======
-// fill replaces names by a tenancy's things.
-func (h *tenancy) fill(s string) string {
->>>>>>> main
 	return thingName.ReplaceAllStringFunc(s, func(name string) string {
 		name = name[1 : len(name)-1]
 		if name == "new" {
@@ -87,7 +82,6 @@ func (h *tenancy) fill(s string) string {
 	})
 }
 
-<<<<<<< HEAD
 // inJSON encodes a text as part of a JSON string.
 func inJSON(s string) string {
 	raw, _ := json.Marshal(s)
@@ -95,9 +89,6 @@ func inJSON(s string) string {
 }
 
 // ask sends a row's request about h's things with somebody's key.
-=======
-// ask sends a row's request about h's things with a given key.
->>>>>>> main
 func (r matrixRow) ask(h *tenancy, c client, tenant string) reply {
 	method, path, _ := strings.Cut(r.route, " ")
 	path = h.fill(path, url.PathEscape)
