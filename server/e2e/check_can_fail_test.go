@@ -135,8 +135,8 @@ func TestLawAcceptsAnHonestWindow(t *testing.T) {
 	}
 }
 
-// TestLawCanFail makes a valid window invalid in one way at a time; the checker must name the fault.
-func TestLawCanFail(t *testing.T) {
+// TestCheckCanFail makes a valid window invalid in one way at a time; the checker must name the fault.
+func TestCheckCanFail(t *testing.T) {
 	replace := func(i int, old, new string) func(*window) {
 		return func(w *window) {
 			w.Messages[i] = json.RawMessage(strings.Replace(string(w.Messages[i]), old, new, 1))

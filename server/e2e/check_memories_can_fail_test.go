@@ -34,9 +34,9 @@ func remembers() (*history, ask, *window) {
 	return h, a, w
 }
 
-// TestLawOfMemoriesCanFail makes a valid window with memories invalid in one way at a time; the checker must name the
+// TestMemoriesCheckCanFail makes a valid window with memories invalid in one way at a time; the checker must name the
 // fault.
-func TestLawOfMemoriesCanFail(t *testing.T) {
+func TestMemoriesCheckCanFail(t *testing.T) {
 	last := func(w *window) *row { return &w.Report[len(w.Report)-1] }
 	for _, test := range []struct {
 		name, want string
