@@ -65,6 +65,8 @@ var (
 		"message: header, format, and JSON as posted"))
 	Blob = once(key2("blob", "m\x00", inc("session").then("x"), array[[16]byte]("id"),
 		"piece of a long string of a message, such as a picture"))
+	Change = once(key2("change", "m\x00", inc("session").then("c"), u32("change"),
+		"change of messages: what they were before"))
 	Headers = key2("headers", "m\x00", inc("session").then("h"), u64("first"),
 		"packed headers of a turn, or of a part added to it, by its first message")
 	OpenTurn = rewritten(key2("open_turn", "m\x00", inc("session").then("o"), array[[16]byte]("response"),

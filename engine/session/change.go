@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -80,43 +81,90 @@ func (svc *Service) NoteFork(ctx context.Context, c ident.Caller, projectID, id 
 type Change struct {
 	// Remove are runs of turns that the client no longer sends. Restore are runs that it sends again.
 	Remove, Restore []transcript.Run
+	// Edits are new versions of messages.
+	Edits []*transcript.Edit
 	// Rewrites says that turns are stored again after the rewind of the same commit, because a message among them changed.
 	Rewrites bool
 	Sent     *Sent // nil if unchanged
 	// Begins says that the client's own history begins with the first message of the commit.
 	Begins bool
 	Forks  *Forks // nil if unchanged
+	size   int64  // of the new versions and those of the copies, in bytes
+	// Copies are changes of other sessions in the same commit, which hold copies of what is changed or removed here.
+	Copies []Copy
 }
 
-// RemoveTurns marks turns of a session as removed, at a revision of it: a client removed their messages elsewhere. Turns
-// that are not whole, or another agent's, stay. It returns not_found and revision_changed.
-func (svc *Service) RemoveTurns(ctx context.Context, c ident.Caller, projectID, id string, revision uint64,
-	turns []transcript.Run) error {
-	unlock, err := svc.Lock(ctx, c.Tenant, projectID, id)
-	if err != nil {
-		return err
+// Copy is what a request changes in a session that holds copies of messages that it changes elsewhere.
+type Copy struct {
+	SessionID string
+	Revision  uint64 // that the change is meant for
+	Change
+}
+
+// prepare parses and measures the new versions of messages, those of the copies too.
+func (svc *Service) prepare(ctx context.Context, c *Change) error {
+	if c == nil {
+		return nil
 	}
-	defer unlock()
-	_, err = records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
-		p, h, open, err := svc.forAppend(t, c, projectID, id, false)
+	c.size = 0
+	for _, e := range c.Edits {
+		if err := svc.Prepare(ctx, e); err != nil {
+			return err
+		}
+		c.size += e.Bytes()
+	}
+	for i := range c.Copies {
+		if err := svc.prepare(ctx, &c.Copies[i].Change); err != nil {
+			return err
+		}
+		c.size += c.Copies[i].size
+	}
+	return nil
+}
+
+// bytes returns the size of a request's messages and new versions of messages.
+func (req *TurnRequest) bytes(t *transcript.Turn) int64 {
+	if req.Change == nil {
+		return t.Bytes()
+	}
+	return t.Bytes() + req.Change.size
+}
+
+// changeCopies applies the changes of other sessions. Sessions that no longer exist are left out. It returns
+// revision_changed.
+func (svc *Service) changeCopies(t *records.Tx, c ident.Caller, projectID string, change *Change) error {
+	if change == nil {
+		return nil
+	}
+	for i := range change.Copies {
+		of := &change.Copies[i]
+		p, h, open, err := svc.forAppend(t, c, projectID, of.SessionID, false)
+		if fault.IsNotFound(err) {
+			continue
+		}
 		if err == nil {
-			err = h.checkRevision(&revision)
+			err = h.checkRevision(&of.Revision)
 		}
 		if err != nil {
-			return none, err
+			return err
 		}
 		set, err := svc.projects.SetupOf(p)
 		if err != nil {
-			return none, err
+			return err
 		}
 		changes := h.Changes
-		if err := svc.change(t, set, h, open, &Change{Remove: turns}); err != nil || h.Changes == changes {
-			return none, err
+		if err := svc.change(t, set, h, open, &of.Change); err != nil {
+			return err
+		}
+		if h.Changes == changes {
+			continue
 		}
 		h.Revision++
-		return none, svc.putSession(t, p, id, h, open)
-	})
-	return err
+		if err := svc.putSession(t, p, of.SessionID, h, open); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
@@ -150,18 +198,46 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 			touch(r)
 		}
 	}
+	edited, err := svc.editMessages(t, h, c.Edits)
+	if err != nil {
+		return err
+	}
+	if edited.First > 0 && (first == 0 || edited.First < first) {
+		first = edited.First
+	}
 	if first == 0 {
 		return nil
 	}
 	h.Changes++
-	h.Lineage = h.Lineage.Branch("change", h.Changes)
+	h.Lineage = h.Lineage.Branch("change", h.Changes, edited.Sum)
 	if h.Superseded.Message(h.Asked) {
-		var err error
 		if h.Asked, err = svc.LastQuestion(t.Ctx, t.Tenant, h.Extent()); err != nil {
 			return err
 		}
 	}
 	return svc.fallBehind(t, set, h, first)
+}
+
+// editMessages gives the living ones of some messages new versions.
+func (svc *Service) editMessages(t *records.Tx, h *Head, edits []*transcript.Edit) (c transcript.Changed, err error) {
+	var living []*transcript.Edit
+	for _, e := range edits {
+		if e.Seq <= h.Messages && !h.Superseded.Message(e.Seq) {
+			living = append(living, e)
+		}
+	}
+	if living == nil {
+		return c, nil
+	}
+	if c, err = svc.ChangeMessages(t, h.Extent(), h.Revision, h.Edits+1, living); err != nil || c.First == 0 {
+		return c, err
+	}
+	h.Edits++
+	for i := range h.Tokens {
+		h.Tokens[i] = uint64(max(0, int64(h.Tokens[i])+c.Tokens[i]))
+	}
+	h.Bytes += c.Bytes // The former versions stay stored.
+	return c, nil
 }
 
 // note copies to the head what the change says of the client's history.

@@ -49,14 +49,17 @@ type Head struct {
 	// again. Changes counts the commits that removed or restored turns.
 	Removed transcript.Runs `json:"removed,omitempty"`
 	Changes uint32          `json:"changes,omitempty"`
-	Sent    *Sent           `json:"sent,omitempty"`  // the part of the history that a client has sent
-	Forks   *Forks          `json:"forks,omitempty"` // nil if not known
-	Names   callid.Own      `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
+	// Edits is the number of changes that gave messages new versions. Each has a record; see transcript.Change.
+	Edits uint32     `json:"edits,omitempty"`
+	Sent  *Sent      `json:"sent,omitempty"`  // the part of the history that a client has sent
+	Forks *Forks     `json:"forks,omitempty"` // nil if not known
+	Names callid.Own `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
 }
 
 // Extent returns the extent of the whole session.
 func (h *Head) Extent() transcript.Extent {
-	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages, Superseded: h.Superseded}
+	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages, Superseded: h.Superseded,
+		Edits: h.Edits}
 }
 
 // Supersede adds a turn of a file that a rewind took back and whose messages are not stored. Its number is used, and
@@ -173,7 +176,7 @@ func (svc *Service) KnownHead(tenant string, p *project.Record, id string, it st
 }
 
 // headName is the key under which a session's head is remembered.
-func headName(tenant, projectID, id string) string { return tenant + "/" + projectID + "/" + id }
+func headName(tenant, projectID, id string) string { return ident.Join(tenant, projectID, id) }
 
 // own returns a copy of the head that may be changed.
 func (h *Head) own() *Head {

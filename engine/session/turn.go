@@ -63,7 +63,7 @@ const maxTurnMessages = 4096
 
 // parse checks everything in a turn that does not depend on its session.
 func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
-	if err := ident.CheckSession("session_id", req.SessionID); err != nil {
+	if err := ident.CheckID("session_id", req.SessionID); err != nil {
 		return nil, nil, err
 	}
 	t := &transcript.Turn{Agent: req.Agent}
@@ -133,7 +133,10 @@ func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.O
 	}); err != nil {
 		return TurnResponse{}, err
 	}
-	if err := svc.checkQuota(ctx, c, t.Bytes()); err != nil {
+	if err := svc.prepare(ctx, req.Change); err != nil {
+		return TurnResponse{}, err
+	}
+	if err := svc.checkQuota(ctx, c, req.bytes(t)); err != nil {
 		return TurnResponse{}, err
 	}
 	if err := svc.storeBlobs(ctx, c, projectID, req.SessionID, t); err != nil {
@@ -205,6 +208,9 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 		return out, nil, nil
 	}
 	out.Superseded, err = svc.edit(tx, set, h, open, req)
+	if err == nil {
+		err = svc.changeCopies(tx, c, projectID, req.Change)
+	}
 	if err != nil {
 		return TurnResponse{}, nil, err
 	}
@@ -240,7 +246,7 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	h.LastActivity = tx.Now
 	out.Turn, out.Revision = headers[0].Turn, h.Revision
 	tx.Done = func() {
-		svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: t.Bytes()})
+		svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: req.bytes(t)})
 		svc.Appended(tx.Tenant, p.Incarnation, t, out.Messages)
 	}
 	return out, repaired, svc.putSession(tx, p, session, h, open)

@@ -36,6 +36,7 @@ func (c *Checks) Checks() []verify.Check {
 		{Kind: records.SessionJob, Record: c.job},
 		{Kind: records.HeadlessJob, Record: func(*verify.Space, store.Item) { c.headless = true }},
 		{Kind: records.Body, Record: c.body},
+		{Kind: records.Change, Record: c.change},
 		{Kind: records.Headers, Record: c.headers},
 		{Kind: records.Summary, Record: c.summary},
 		{Kind: records.Blob, Record: c.blob},
@@ -78,7 +79,7 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 		s.Malformed("it tells of %d turns, %d messages, the kind %q, and of turns superseded %v and absent %v", h.Turns,
 			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
-	if err := ident.CheckNamespace("namespace", h.Namespace); err != nil {
+	if err := ident.FindNamespace("namespace", h.Namespace); err != nil {
 		s.Malformed("its namespace cannot be one: %v", err)
 	}
 	for _, r := range h.Removed {
@@ -107,13 +108,14 @@ func (c *Checks) job(s *verify.Space, it store.Item) {
 	c.swept[ident.Incarnation(it.Key[3:])] = true
 }
 
-// messagesSeen verifies the records of one session's messages: all bodies, then all headers, then summaries.
+// messagesSeen verifies the records of one session's messages: all bodies, then changes, all headers, and summaries.
 type messagesSeen struct {
 	transcript.Check
 	head       *headSeen // nil if there is none
 	first      []byte    // key of the first record
 	count      int       // of records
 	summarised bool      // the summary that the head names was found
+	changes    uint32    // the change that was read last
 }
 
 // messages returns the session that a record belongs to, or nil if it belongs to none.
@@ -141,6 +143,20 @@ func (c *Checks) body(s *verify.Space, it store.Item) {
 	if m := c.messages(s, it.Key); m != nil {
 		m.Body(s, it)
 	}
+}
+
+// change checks a change of messages. They are numbered from 1, without gaps.
+func (c *Checks) change(s *verify.Space, it store.Item) {
+	m := c.messages(s, it.Key)
+	if m == nil {
+		return
+	}
+	_, n, _ := records.Change.Split(it.Key)
+	if m.changes++; n != m.changes {
+		s.Mismatch("change %d comes where %d should", n, m.changes)
+		m.changes = n
+	}
+	m.Change(s, it)
 }
 
 func (c *Checks) headers(s *verify.Space, it store.Item) {
@@ -214,6 +230,9 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	h := m.head
 	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
 		h.At(s, records.Summary, key).Missing("version %d of the session's summary is not there", sum.Version)
+	}
+	if m.changes != h.Edits {
+		h.At(s, records.Change, key).Missing("the session's messages were changed %d times, there are %d records of it", h.Edits, m.changes)
 	}
 	turns, bodies, headers := m.End()
 	if bodies != h.Messages {

@@ -14,7 +14,8 @@ type Length uint8
 const (
 	// Plain values have at most MaxValue bytes.
 	Plain Length = iota
-	// Once is a value of any length under a key that is only put while it is absent, or again with the same value.
+	// Once is a value of any length under a key that is only put while it is absent, again with the same value, or with an
+	// Expect of the value that it replaces.
 	Once
 	// Rewritten is a value of any length that may replace another. A Put or Delete of such a key is cheapest with an
 	// Expect of the old value, because Long then need not look up its length.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
@@ -126,7 +128,11 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 	if err != nil {
 		return nil, err
 	}
-	if a.view, err = svc.views.Past(ctx, tenant, h, head.Value, x, a.horizon()+1); err != nil || d.Summary == 0 {
+	a.view, err = svc.views.Past(ctx, tenant, h, head.Value, x, a.horizon()+1)
+	if errors.Is(err, cache.ErrErased) {
+		return nil, errSessionPurged(d)
+	}
+	if err != nil || d.Summary == 0 {
 		return a, err
 	}
 	a.summary, err = svc.sessions.ReadSummary(ctx, tenant, x.Incarnation, d.Summary)

@@ -21,7 +21,7 @@ const (
 	purgePath = "/api/v1/admin/agent/conversations/purge?project_id="
 )
 
-// ownTenant is a conversation in a tenant of the test's own, in its project default.
+// ownTenant returns a conversation in the project default of a new tenant.
 func ownTenant(t *testing.T) (c *conversation, id string) {
 	t.Helper()
 	c, id = converse(shared(t), "s"), mneme.unique("tenant")
@@ -58,7 +58,7 @@ func (c *conversation) purge(days int, more string) (deleted int) {
 	return *p.Deleted
 }
 
-// tenantFile puts records together with their header and last line.
+// tenantFile joins records with their header and last line.
 func tenantFile(t testing.TB, records ...object) []byte {
 	t.Helper()
 	counts := map[string]int{}
@@ -74,7 +74,7 @@ func tenantFile(t testing.TB, records ...object) []byte {
 	return file
 }
 
-// aged imports sessions whose last activity was so many days ago.
+// aged imports sessions whose last activity was the given number of days ago.
 func (c *conversation) aged(days map[string]int) {
 	c.t.Helper()
 	records := []object{{"type": "project", "id": c.project, "name": "", "created_at": "2020-01-01T00:00:00Z"}}
@@ -100,8 +100,8 @@ func (c *conversation) imported(file []byte) reply {
 	return c.do("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson")
 }
 
-// TestSeed003HowItWorks: of 30 turns at depth 20, turns 1 to 10 appear as their question alone, 11 to 30 with the
-// answer.
+// TestSeed003HowItWorks: of 30 turns at depth 20, only the question of turns 1 to 10 appears, and turns 11 to 30 appear
+// with the answer.
 func TestSeed003HowItWorks(t *testing.T) {
 	c := own(t)
 	var want []string
@@ -269,7 +269,8 @@ func (c *conversation) shareThings() {
 	c.post(board+"/memory", object{"content": "@devops look", "tags": []string{"chat"}}).want(201)
 }
 
-// TestTenantMoves: a tenant's file put into another tenant, on another server, gives the same windows to the byte.
+// TestTenantMoves: a tenant's file imported into another tenant on another server gives the same windows, byte for
+// byte.
 func TestTenantMoves(t *testing.T) {
 	c, id := ownTenant(t)
 	for _, format := range hard.Formats() {
@@ -338,8 +339,9 @@ func TestTenantMoves(t *testing.T) {
 			t.Errorf("recall of %q differs:\n%s\n%s", query, clip(string(was), 800), clip(string(is), 800))
 		}
 	}
-	// The operator exports any tenant, nobody else's admin does, and no narrowed key exports its own.
-	records := func(file []byte) string { // without the header, which has the time, and the sum over it
+	// The operator exports any tenant. Another tenant's admin cannot, nor can a key limited to some projects export its
+	// own tenant.
+	records := func(file []byte) string { // without the header, which has the time, and without the checksum
 		lines := strings.Split(string(file), "\n")
 		return strings.Join(lines[1:len(lines)-2], "\n")
 	}
@@ -388,7 +390,7 @@ func TestKeysTellTheirLastUse(t *testing.T) {
 	}
 }
 
-// TestOperatorsLimits: requests too many are a 429 that says when to come again, messages too many a 507.
+// TestOperatorsLimits: too many requests get a 429 that says when to try again, too many messages a 507.
 func TestOperatorsLimits(t *testing.T) {
 	data := t.TempDir()
 	config := filepath.Join(t.TempDir(), "mneme.yaml")
@@ -424,7 +426,7 @@ func TestOperatorsLimits(t *testing.T) {
 	c.get("/healthz").want(200)
 	c.as(rootKey).get("/api/v1/projects?tenant=default").want(200)
 
-	free := start(t, t.TempDir()).client(t) // nothing is limited unless the operator says so
+	free := start(t, t.TempDir()).client(t) // without the operator's options there are no limits
 	for range 50 {
 		if h := free.get("/api/v1/projects").want(200).header; h.Get("RateLimit") != "" {
 			t.Fatal("limits are on by themselves")
@@ -432,7 +434,7 @@ func TestOperatorsLimits(t *testing.T) {
 	}
 }
 
-// withoutETags removes the ETags of memories from an answer: a memory that is imported is another one.
+// withoutETags removes the ETags of memories from an answer, because an imported memory is a different one.
 func withoutETags(body []byte) []byte {
 	return regexp.MustCompile(`,"etag":"(?:[^"\\]|\\.)*"`).ReplaceAll(body, nil)
 }

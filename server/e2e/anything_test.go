@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// change sends a request that may be refused. Only a server that is gone is an error.
+// change sends a request that may be refused. It returns an error only if the server is gone.
 func (c client) change(method, path string, body any, headers ...string) error {
 	r, err := c.patient(method, path, body, headers...)
 	if err == nil && r.status >= 500 {
@@ -17,7 +17,7 @@ func (c client) change(method, path string, body any, headers ...string) error {
 	return err
 }
 
-// patient is try for clients that send a request again when the server is busy, as its answer asks them to.
+// patient is try for clients that repeat a request when the server is busy, as its answer asks them to.
 func (c client) patient(method, path string, body any, headers ...string) (r reply, err error) {
 	for {
 		r, err = c.try(method, path, body, headers...)
@@ -27,7 +27,7 @@ func (c client) patient(method, path string, body any, headers ...string) (r rep
 	}
 }
 
-// anything changes something of sessions, projects, policies or keys at random.
+// anything makes a random change to sessions, projects, policies or keys.
 func (c client) anything(random *rand.Rand) error {
 	session, project := fmt.Sprint("s", random.IntN(6)), []string{"default", "other"}[random.IntN(2)]
 	at := "/api/v1/projects/" + project
@@ -66,7 +66,7 @@ func (c client) anything(random *rand.Rand) error {
 		"Idempotency-Key", fmt.Sprint(random.Uint64()))
 }
 
-// anythingShared changes something of memories, boards or a tenant's data at random.
+// anythingShared makes a random change to memories, boards or a tenant's data.
 func (c client) anythingShared(random *rand.Rand) error {
 	project := []string{"default", "default", "other"}[random.IntN(3)]
 	memories := "/api/v1/projects/" + project + "/memories"
@@ -115,7 +115,7 @@ func (c client) anythingShared(random *rand.Rand) error {
 	return c.change("POST", "/api/v1/import", c.tenantOf(random), "Content-Type", "application/x-ndjson")
 }
 
-// tenantOf is a file to import: one project and one session.
+// tenantOf returns a file to import, with one project and one session.
 func (c client) tenantOf(random *rand.Rand) []byte {
 	at, project := "2026-01-01T00:00:00Z", fmt.Sprint("imported", random.IntN(100))
 	return tenantFile(c.t, object{"type": "project", "id": project, "name": "imported", "created_at": at},

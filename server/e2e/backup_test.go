@@ -16,13 +16,13 @@ import (
 	"testing"
 )
 
-// outcome is what a command of the program said, and how it ended.
+// outcome is the output and the exit code of a command.
 type outcome struct {
 	stdout, stderr string
 	code           int
 }
 
-// command runs the program to its end.
+// command runs the program and waits until it ends.
 func command(t testing.TB, args ...string) (o outcome) {
 	t.Helper()
 	binary, err := mneme.build()
@@ -44,7 +44,7 @@ func command(t testing.TB, args ...string) (o outcome) {
 	return o
 }
 
-// succeeds fails the test unless a command ended well.
+// succeeds fails the test unless a command succeeds.
 func succeeds(t testing.TB, args ...string) outcome {
 	t.Helper()
 	o := command(t, args...)
@@ -54,7 +54,7 @@ func succeeds(t testing.TB, args ...string) outcome {
 	return o
 }
 
-// fails wants a command to end badly and to say why in one line.
+// fails requires a command to fail with a reason in one line.
 func fails(t testing.TB, why string, args ...string) {
 	t.Helper()
 	o := command(t, args...)
@@ -63,13 +63,13 @@ func fails(t testing.TB, why string, args ...string) {
 	}
 }
 
-// verified runs `mneme verify` and wants nothing found.
+// verified runs `mneme verify`, which must find no faults.
 func verified(t testing.TB, data string) (kinds map[string]int) {
 	t.Helper()
 	return verifiedAt(t, "--data", data)
 }
 
-// verifiedAt is verified for a store that flags name.
+// verifiedAt is verified for the store that the flags name.
 func verifiedAt(t testing.TB, where ...string) (kinds map[string]int) {
 	t.Helper()
 	o := command(t, append([]string{"verify", "--json"}, where...)...)
@@ -86,8 +86,9 @@ func verifiedAt(t testing.TB, where ...string) (kinds map[string]int) {
 	return report.Kinds
 }
 
-// TestBackupAmidWriters takes backups while eight writers run. Each restores to sessions that are a prefix of what was
-// acknowledged, and hold all that was acknowledged before the backup began; keys and decisions work there as before.
+// TestBackupAmidWriters takes backups while eight writers run. The sessions of each restored backup are a prefix of
+// what was acknowledged, and contain everything acknowledged before the backup began. Keys and decisions work there as
+// before.
 func TestBackupAmidWriters(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
@@ -163,7 +164,7 @@ func TestBackupAmidWriters(t *testing.T) {
 		c := p.client(t).as(server.key)
 		for w := range writers {
 			got := stored(t, c, fmt.Sprintf("/api/v1/projects/default/sessions/own-%d", w))
-			// One more than was acknowledged may have been committed.
+			// One turn more than was acknowledged may have been committed.
 			if n := int64(len(got)); n < b.before[w] || n > b.after[w]+1 {
 				t.Errorf("writer %d: %d turns, acknowledged were %d before and %d after", w, n, b.before[w], b.after[w])
 			}
@@ -185,7 +186,7 @@ func TestBackupAmidWriters(t *testing.T) {
 	verified(t, data)
 }
 
-// TestBackupOfAStoppedFolder backs a killed server's folder up without touching it.
+// TestBackupOfAStoppedFolder makes a backup of a killed server's folder, which stays unchanged.
 func TestBackupOfAStoppedFolder(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -211,7 +212,7 @@ func TestBackupOfAStoppedFolder(t *testing.T) {
 	}
 }
 
-// filesIn is a hash of the names and contents of all files below a folder.
+// filesIn returns a hash of the names and contents of all files in a folder and its subfolders.
 func filesIn(t testing.TB, folder string) []byte {
 	t.Helper()
 	all := sha256.New()
@@ -234,7 +235,8 @@ func filesIn(t testing.TB, folder string) []byte {
 	return all.Sum(nil)
 }
 
-// TestBackupRefusals: what cannot be done says why and leaves nothing behind; a backup that is not whole is none.
+// TestBackupRefusals: a command that cannot work says why and leaves nothing behind, and an incomplete backup is
+// refused.
 func TestBackupRefusals(t *testing.T) {
 	folder := t.TempDir()
 	server := start(t, filepath.Join(folder, "data"))
@@ -285,7 +287,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// TestVerifyOfADamagedFolder flips bytes all over a stopped server's table of records.
+// TestVerifyOfADamagedFolder flips bytes throughout a stopped server's table of records.
 func TestVerifyOfADamagedFolder(t *testing.T) {
 	data := t.TempDir()
 	server := embedded(t, data)

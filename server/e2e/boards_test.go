@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// newTenant is the admin of a tenant of the test's own.
+// newTenant returns the admin of a new tenant.
 func newTenant(t *testing.T) client {
 	t.Helper()
 	root := shared(t).as(rootKey)
@@ -20,7 +20,7 @@ func newTenant(t *testing.T) client {
 	return root.as(made.AdminKey)
 }
 
-// TestMentions: who hears of a chat, by what is written.
+// TestMentions: what is written in a chat determines which agents are notified.
 func TestMentions(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
@@ -106,7 +106,8 @@ func (c client) ackAll(board, agent string) {
 	}
 }
 
-// TestPauseAndResume: a command sets whether the agents that hear it are paused, and what was said of one stays.
+// TestPauseAndResume: a command pauses or resumes the agents that it reaches. Changing an agent's name does not end its
+// pause.
 func TestPauseAndResume(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
@@ -135,7 +136,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestSnippets: a notification shows at most 800 characters, the entry is stored whole.
+// TestSnippets: a notification shows at most 800 characters; the entry is stored in full.
 func TestSnippets(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
@@ -158,7 +159,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// TestSources: an entry that names no source says who its key speaks for, if it is chat.
+// TestSources: a chat entry without a source gets the name of its key's user or agent.
 func TestSources(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
@@ -194,7 +195,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestBoardsAreApart: equal ids in two tenants, and keys that are narrowed to projects.
+// TestBoardsAreApart: boards are separate for equal ids in two tenants, and for keys limited to projects.
 func TestBoardsAreApart(t *testing.T) {
 	red, blue := newTenant(t), newTenant(t)
 	for _, c := range []client{red, blue} {
@@ -226,7 +227,7 @@ func TestBoardsAreApart(t *testing.T) {
 	}
 }
 
-// TestBoardExport: one entry a line, all of them, oldest first.
+// TestBoardExport: an export has one entry in each line, all of them, the oldest first.
 func TestBoardExport(t *testing.T) {
 	c := newTenant(t)
 	const board = "/api/v1/boards/b"
@@ -260,7 +261,7 @@ func TestBoardExport(t *testing.T) {
 	}
 }
 
-// TestStreamsEnd: a stream ends with what it follows and with its key.
+// TestStreamsEnd: a stream ends when its board, its agent or its key is deleted.
 func TestStreamsEnd(t *testing.T) {
 	c := newTenant(t)
 	var key struct{ ID, Key string }

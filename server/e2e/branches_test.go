@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// branched is a server as the driver of branches sees it.
+// branched is a server as the driver of branches uses it.
 type branched struct {
 	client
 	decisions map[string][]string // by session
@@ -98,10 +98,10 @@ func (b *branched) Window(id string, asOf int) (out []int) {
 	return out
 }
 
-// formats are all that windows can be asked for in.
+// formats are all formats for windows.
 var formats = []string{"openai.chat", "anthropic.messages", "openai.responses", "text"}
 
-// Ask also keeps a fork of each decision, which has fewer messages and the next format.
+// Ask also keeps a fork of each decision, with fewer messages and the next format.
 func (b *branched) Ask(id string) {
 	for i, format := range formats {
 		b.window(object{"session_id": id, "format": format, "budget": object{"max_messages": 7, "max_tokens": 900}})
@@ -115,14 +115,14 @@ func (b *branched) Ask(id string) {
 	}
 }
 
-// looks makes a window of each session and format that leaves no decision behind, and answers what the model would be
-// sent, by both.
+// looks makes a window of each session and format without leaving a decision, and returns what the model would be sent,
+// by session and format.
 func (b *branched) looks() map[string]string {
 	var list struct{ Data []struct{ ID string } }
 	b.get(branchedProject + "/sessions?limit=1000").want(200).into(&list)
 	seen := map[string]string{}
 	for _, s := range list.Data {
-		summary := fmt.Sprint(b.Summary(s.ID)) // which may still come to be, before the kill or after
+		summary := fmt.Sprint(b.Summary(s.ID)) // which may be made before the kill or after it
 		for _, format := range formats {
 			var w struct {
 				ID           string `json:"decision_id"`
@@ -139,7 +139,7 @@ func (b *branched) looks() map[string]string {
 	return seen
 }
 
-// replay has decisions made again, and answers of how many that was.
+// replay repeats decisions and returns how many they were.
 func (b *branched) replay(decisions map[string][]string) (replayed int) {
 	for _, ids := range decisions {
 		for _, id := range ids {
@@ -177,7 +177,7 @@ func (b *branched) Recall(word string) (out []int) {
 	}
 	b.post(branchedProject+"/memories/recall", object{"query": word, "scope": "transcript", "limit": 20}).want(200).
 		into(&found)
-	for _, hit := range found.Data { // equal messages of copied sessions come as one
+	for _, hit := range found.Data { // equal messages of copied sessions are returned as one
 		out = append(out, slices.Repeat(branches.Marks(hit.Content), 1+hit.Duplicates)...)
 	}
 	return out
@@ -190,9 +190,10 @@ func (b *branched) Copy(id, as string) {
 	b.post(branchedProject+"/sessions/import", file).want(201)
 }
 
-// TestCampaignBranches drives a server's sessions at random: turns are taken back, gone on with, forked, copied and
-// summarised while the server is killed every so often. What is left is what a model says, every decision and every fork
-// of one replays as it was answered, a window that is not kept is the same before and after, and verify finds nothing.
+// TestCampaignBranches changes a server's sessions at random: it rewinds, continues, forks, copies and summarises them
+// while the server is killed from time to time. Afterwards the sessions are as a model says, every decision and every
+// fork of one replays with the same answer, windows without a decision are the same before and after a kill, and verify
+// finds no faults.
 //
 //	scripts/campaigns -run Branches ./server/e2e
 func TestCampaignBranches(t *testing.T) {
@@ -236,8 +237,8 @@ func TestCampaignBranches(t *testing.T) {
 	}
 }
 
-// TestCampaignForks kills the server while long forks are being made. A session is there whole or not at all, and
-// what a fork had written is swept.
+// TestCampaignForks kills the server while long forks are being made. Each session is there completely or not at all,
+// and what an unfinished fork had written is swept.
 func TestCampaignForks(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

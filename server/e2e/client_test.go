@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// client speaks to one server with one key.
+// client sends requests to one server with one key.
 type client struct {
 	t    testing.TB
 	url  string
 	key  string
 	http *http.Client
-	log  *tail // what the server says, for failures
+	log  *tail // the server's output, for failures
 }
 
-// as is the same client with another key.
+// as returns the same client with another key.
 func (c client) as(key string) client { c.key = key; return c }
 
-// in is the same client reporting to a subtest.
+// in returns the same client, reporting to a subtest.
 func (c client) in(t testing.TB) client { c.t = t; return c }
 
-// reply is one answer, read to its end.
+// reply is one complete answer.
 type reply struct {
 	t      testing.TB
 	what   string // method and path, for messages
@@ -34,7 +34,7 @@ type reply struct {
 	body   []byte
 }
 
-// do sends a request; the body is JSON-encoded unless it is bytes or nil. Headers come as name, value pairs.
+// do sends a request; the body is JSON-encoded unless it is bytes or nil. Headers are pairs of name and value.
 func (c client) do(method, path string, body any, headers ...string) reply {
 	c.t.Helper()
 	r, err := c.try(method, path, body, headers...)
@@ -44,7 +44,7 @@ func (c client) do(method, path string, body any, headers ...string) reply {
 	return r
 }
 
-// try is do for servers that may be killed meanwhile.
+// try is do for servers that may be killed during the request.
 func (c client) try(method, path string, body any, headers ...string) (reply, error) {
 	var payload io.Reader
 	switch b := body.(type) {
@@ -79,7 +79,7 @@ func (c client) try(method, path string, body any, headers ...string) (reply, er
 func (c client) get(path string) reply            { c.t.Helper(); return c.do("GET", path, nil) }
 func (c client) post(path string, body any) reply { c.t.Helper(); return c.do("POST", path, body) }
 
-// want fails the test unless the status is one of the given ones.
+// want fails the test unless the status is one of those given.
 func (r reply) want(statuses ...int) reply {
 	r.t.Helper()
 	if !slices.Contains(statuses, r.status) {
@@ -140,7 +140,7 @@ func (r reply) wantCode(status int, code string) problem {
 	return p
 }
 
-// encodeJSON writes v without touching the bytes of raw messages in it.
+// encodeJSON encodes v and leaves the bytes of raw messages in it unchanged.
 func encodeJSON(t testing.TB, v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -151,7 +151,7 @@ func encodeJSON(t testing.TB, v any) []byte {
 	return b.Bytes()
 }
 
-// clip shortens a text for a message.
+// clip shortens a text for an error message.
 func clip(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "…"

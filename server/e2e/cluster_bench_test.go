@@ -16,12 +16,12 @@ import (
 
 // BenchmarkServers sends the same turns and the same requests for windows to one server over the embedded store, and to
 // one, two and three servers over one PostgreSQL, in alternating rounds. It logs the processor time of an operation, in
-// the servers and in PostgreSQL, and how many times that of the embedded store it is. The clients' is not counted.
+// the servers and in PostgreSQL, and its ratio to that of the embedded store. The clients' time is not counted.
 func BenchmarkServers(b *testing.B) {
 	const clients, sessions, round = 16, 64, 400
 	b.ReportMetric(0, "ns/op")
 	if b.N < round {
-		return // the testing package's own first look
+		return // the testing package's trial run
 	}
 	if runtime.GOOS != "linux" {
 		b.Skip("only Linux tells the processor time of other processes")
@@ -74,7 +74,7 @@ func BenchmarkServers(b *testing.B) {
 		{"windows", "/api/v1/projects/default/context", http.StatusOK,
 			func(n int64) object { return object{"session_id": name(n)} }},
 	}
-	for _, all := range [][]client{own, over[:1]} { // sessions that every window finds
+	for _, all := range [][]client{own, over[:1]} { // sessions for the windows
 		for n := range int64(sessions * 13) {
 			all[0].post(works[0].path, turn(n)).want(http.StatusCreated)
 		}
@@ -82,7 +82,7 @@ func BenchmarkServers(b *testing.B) {
 	var next atomic.Int64
 	rows := make([]string, len(subjects))
 	for _, work := range works {
-		used := make([][]processorTime, len(subjects)) // of an operation, round by round
+		used := make([][]processorTime, len(subjects)) // for each operation and round
 		for done := 0; done < b.N; done += round {
 			for i, subject := range subjects {
 				before := spent(subject.pids)
@@ -111,11 +111,11 @@ func BenchmarkServers(b *testing.B) {
 	b.Log(table)
 }
 
-// processorTime is what servers and their database used.
+// processorTime is the processor time of servers and their database.
 type processorTime struct{ servers, database time.Duration }
 
-// cells are the medians of a subject's rounds, and of its ratios to the embedded store with their range. What the
-// database does meanwhile only counts for those that use it.
+// cells returns the medians of a subject's rounds, and of its ratios to the embedded store with their range. The
+// database's time counts only for subjects that use it.
 func cells(used, embedded []processorTime, over bool) string {
 	median := func(of func(i int) float64) (middle, least, most float64) {
 		all := make([]float64, len(used))

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
-// cluster is several servers over one PostgreSQL of its own, each with a data folder of its own.
+// cluster is several servers over one PostgreSQL, each with its own data folder.
 type cluster struct {
 	t        testing.TB
 	postgres *pgtest.Cluster
@@ -28,17 +28,17 @@ type cluster struct {
 	retried atomic.Int64
 }
 
-// node is a server that comes and goes, each time on another port.
+// node is a server that may be stopped and started again, each time on another port.
 type node struct {
 	data string
 	now  atomic.Pointer[process]
 }
 
-// postgresql is a database server that no test crashes.
+// postgresql is a database server for tests that do not crash it.
 var postgresql = &pgtest.Shared{}
 
-// newCluster starts n servers at once over an empty database of a database server, which is the test's own where it is
-// to crash.
+// newCluster starts n servers at once over an empty database. A test that crashes the database server must have its
+// own.
 func newCluster(t testing.TB, server *pgtest.Cluster, database string, n int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, postgres: server, store: database}
@@ -60,7 +60,7 @@ func newCluster(t testing.TB, server *pgtest.Cluster, database string, n int) *c
 	return c
 }
 
-// startAll starts every node at the same moment. Where the database is new, exactly one of them has the key.
+// startAll starts every node at the same moment. If the database is new, exactly one of them has the key.
 func (c *cluster) startAll() {
 	c.t.Helper()
 	var group sync.WaitGroup
@@ -89,7 +89,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// start runs a node, which serves when this returns.
+// start starts a node and returns when it accepts requests.
 func (c *cluster) start(n *node) {
 	binary, err := mneme.build()
 	if err != nil {
@@ -104,15 +104,15 @@ func (c *cluster) start(n *node) {
 	n.now.Store(p)
 }
 
-// at is a client of one node as it runs now.
+// at returns a client of one node as it runs now.
 func (c *cluster) at(i int) client {
 	p := c.nodes[i%len(c.nodes)].now.Load()
 	return client{t: c.t, url: p.url, key: c.key, log: p.log, http: &http.Client{Transport: transport,
 		Timeout: patience}}
 }
 
-// send sends a request to one node after the other until one answers, as a client behind a balancer does. What must not
-// be done twice has an Idempotency-Key.
+// send sends a request to one node after the other until one answers, like a client behind a load balancer. A request
+// that must not be carried out twice has an Idempotency-Key.
 func (c *cluster) send(at int, method, path string, body any, headers ...string) (reply, error) {
 	for until := time.Now().Add(2 * patience); ; at++ {
 		r, err := c.at(at).try(method, path, body, headers...)
@@ -127,7 +127,7 @@ func (c *cluster) send(at int, method, path string, body any, headers ...string)
 	}
 }
 
-// crash stops PostgreSQL as a crash does and starts it again.
+// crash stops PostgreSQL as a crash would, and starts it again.
 func (c *cluster) crash(away time.Duration) {
 	c.mu.Lock()
 	c.crashes = append(c.crashes, time.Now())
@@ -139,7 +139,7 @@ func (c *cluster) crash(away time.Duration) {
 	}
 }
 
-// mayBeLost tells whether something not synced that was done at a time may be gone.
+// mayBeLost reports whether a write at a given time that was not synced may be lost.
 func (c *cluster) mayBeLost(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +151,9 @@ func (c *cluster) mayBeLost(at time.Time) bool {
 	return false
 }
 
-// TestServersStartTogether: of three servers that start at the same moment over an empty database exactly one makes
-// tenant default, prints its key and keeps it, and the key opens all three. Started again, each keeps what it had.
+// TestServersStartTogether: of three servers that start at the same moment over an empty database, exactly one creates
+// the tenant default, prints its key and stores it, and the key works on all three. After a restart, each has what it
+// had before.
 func TestServersStartTogether(t *testing.T) {
 	t.Parallel()
 	for range 3 {
@@ -179,7 +180,7 @@ func TestServersStartTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsAcrossServers: what is written on one server comes to readers on another by itself, soon, and in order.
+// TestStreamsAcrossServers: readers on one server soon get what is written on another, in order.
 func TestStreamsAcrossServers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgresql.Cluster(t), postgresql.Database(t), 2)
@@ -192,7 +193,7 @@ func TestStreamsAcrossServers(t *testing.T) {
 			at   time.Time
 		}
 		came, ended := make(chan arrival, entries), make(chan error, 1)
-		since := time.Now().UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) // before the first is written
+		since := time.Now().UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) // before the first entry is written
 		go func() {
 			_, err := c.at(1).listen(t.Context(), board+path+"?since="+since, "",
 				func(e sseEvent) bool { came <- arrival{e.data, time.Now()}; return len(came) < entries })
@@ -218,7 +219,7 @@ func TestStreamsAcrossServers(t *testing.T) {
 }
 
 // TestBackupOfPostgreSQL takes a backup of a running server over PostgreSQL and restores it into a data folder, and
-// into another database: all is there, keys work, decisions replay, and verify finds nothing.
+// into another database: everything is there, keys work, decisions replay, and verify finds no faults.
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgresql.Cluster(t), postgresql.Database(t), 1)

@@ -26,15 +26,15 @@ const (
 	clusterBoard   = "/api/v1/boards/cluster"
 )
 
-// clusterRun is what the clients of a cluster know of what they did: all that was acknowledged, and nothing else.
+// clusterRun is what a cluster's clients know: everything that was acknowledged, and nothing else.
 type clusterRun struct {
 	*cluster
-	seed    uint64        // what the troubles and the clients follow from
-	lasting time.Duration // how long the troubles last
-	calm    chan struct{} // closed when the troubles are over
+	seed    uint64        // determines the failures and the clients' requests
+	lasting time.Duration // how long the failures last
+	calm    chan struct{} // closed when the failures are over
 
 	mu        sync.Mutex
-	shared    map[int]string // turns of the session that all write to
+	shared    map[int]string // turns of the session that all clients write to
 	contents  map[string]bool
 	decisions []decidedAt
 	histories map[string]*history // by session
@@ -48,11 +48,11 @@ type decidedAt struct {
 	at time.Time
 }
 
-// TestCampaignCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and
-// entries to all of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No
-// acknowledged turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry
-// once, and what is left is sound. The troubles last ten minutes in the long form. It runs over PostgreSQL, and over a
-// database that says it is another one, where commits have another guard.
+// TestCampaignCluster causes failures of three servers over one PostgreSQL while clients send turns, windows, memories
+// and entries to all of them: servers are killed, stopped and started again, and PostgreSQL crashes. No acknowledged
+// turn is lost or stored twice, each session has one order, all windows are valid, every reader sees each entry once,
+// and verify finds no faults. In the long form the failures last ten minutes. The test runs over PostgreSQL, and over a
+// database that claims to be another product, where commits are isolated in another way.
 func TestCampaignCluster(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { campaignCluster(t, (*pgtest.Shared).Database) })
 	t.Run("relative", func(t *testing.T) { campaignCluster(t, (*pgtest.Shared).Relative) })
@@ -121,27 +121,27 @@ func (c *clusterRun) over() bool {
 	}
 }
 
-// trouble makes trouble for as long as it may last, each kind at least once, and ends with all servers up.
+// trouble causes failures for the given time, each kind at least once, and ends with all servers running.
 func (c *clusterRun) trouble() {
 	r := c.random(0)
 	until := time.Now().Add(c.lasting)
 	pause := func(longest time.Duration) { time.Sleep(time.Duration(r.Int64N(int64(longest)))) }
 	kinds := []func(){
-		func() { // a server dies
+		func() { // one server dies
 			n := c.nodes[r.IntN(len(c.nodes))]
 			n.now.Load().kill()
 			pause(500 * time.Millisecond)
 			c.start(n)
 		},
 		func() { c.crash(time.Duration(r.IntN(300)) * time.Millisecond) },
-		func() { // a server is replaced
+		func() { // one server is replaced
 			n := c.nodes[r.IntN(len(c.nodes))]
 			old := n.now.Load()
 			_ = old.cmd.Process.Signal(syscall.SIGTERM)
 			<-old.gone
 			c.start(n)
 		},
-		func() { // all at once
+		func() { // all servers die at once
 			n := c.nodes[r.IntN(len(c.nodes))]
 			n.now.Load().kill()
 			c.crash(time.Duration(r.IntN(2000)) * time.Millisecond)
@@ -161,8 +161,8 @@ func (c *clusterRun) trouble() {
 	}
 }
 
-// talk is one client: it talks in one session of its own after the other, and between its turns in the shared one,
-// remembers, and writes on the board.
+// talk is one client. It talks in one session of its own after another, and between these turns it posts to the shared
+// session, stores memories, and writes to the board.
 func (c *clusterRun) talk(i int) {
 	r := c.random(100 + uint64(i))
 	for n := 0; !c.over(); {
@@ -201,7 +201,7 @@ func (c *clusterRun) talk(i int) {
 	}
 }
 
-// say posts a turn, sometimes to two servers at once; it is the same turn for all who ask.
+// say posts a turn, sometimes to two servers at once; both must answer with the same turn.
 func (c *clusterRun) say(r *rand.Rand, body any, key string, answer *turnAnswer) bool {
 	encoded := encodeJSON(c.t, body)
 	at := r.IntN(len(c.nodes))
@@ -242,8 +242,8 @@ func (c *clusterRun) writeShared(r *rand.Rand, text string) {
 	c.shared[answer.Turn] = text
 }
 
-// window asks any server for a window and holds it against the law. Servers and databases share the processors here, so
-// that a policy may be ended by the clock: then the window is asked for again, up to five times.
+// window asks any server for a window and checks it. Servers and databases share the processors here, so a policy may
+// run out of time. Then it asks for the window again, up to five times.
 func (c *clusterRun) window(r *rand.Rand, h *history, session string, a ask) {
 	at := time.Now()
 	got, err := c.send(r.IntN(len(c.nodes)), "POST", "/api/v1/projects/default/context", a.body(session))
@@ -285,7 +285,8 @@ func (c *clusterRun) window(r *rand.Rand, h *history, session string, a ask) {
 	}
 }
 
-// remember stores a memory and forgets the one before last: from the answer on, every server finds what is there.
+// remember stores a memory and forgets an earlier one. Once it is answered, every server must find the present memories
+// and no others.
 func (c *clusterRun) remember(r *rand.Rand, i, n int) {
 	const path = "/api/v1/projects/default/memories"
 	name := func(n int) string { return fmt.Sprintf("m-%d-%d", i, n) }
@@ -302,7 +303,7 @@ func (c *clusterRun) remember(r *rand.Rand, i, n int) {
 		"Idempotency-Key", name(n)))
 	gone := n - 8
 	if gone >= 2 {
-		status(200, 404)(c.send(any(), "DELETE", path+"/"+name(gone), nil)) // 404: forgotten, the answer got lost
+		status(200, 404)(c.send(any(), "DELETE", path+"/"+name(gone), nil)) // 404: it was forgotten, but the answer was lost
 	}
 	for _, look := range []struct {
 		n    int
@@ -338,14 +339,14 @@ func (c *clusterRun) writeEntry(r *rand.Rand, content string) {
 	c.contents[content] = true
 }
 
-// read follows the board on one server after the other until it has seen all that there is, each time from behind the
-// last event that it had.
+// read follows the board on one server after another until it has seen all entries, and continues each time after the
+// last event that it got.
 func (c *clusterRun) read(ctx context.Context, i int, enough <-chan struct{}) (seen []string) {
 	r := c.random(200 + uint64(i))
 	last, all := "", func() bool {
 		select {
 		case <-enough:
-			return len(seen) >= len(c.contents) // which nobody changes any more
+			return len(seen) >= len(c.contents) // after the end of all changes
 		default:
 			return false
 		}
@@ -366,7 +367,8 @@ func (c *clusterRun) read(ctx context.Context, i int, enough <-chan struct{}) (s
 	return seen
 }
 
-// entries are the ids of what is on the board, which is what was acknowledged, as every server lists it.
+// entries returns the ids of the board's entries, which are those acknowledged, and checks that every server lists
+// them.
 func (c *clusterRun) entries() (ids []string) {
 	for i := range c.nodes {
 		var got []string
@@ -395,12 +397,12 @@ func (c *clusterRun) entries() (ids []string) {
 	return ids
 }
 
-// checkSessions reads every session whole on every server: the turns that were acknowledged, in their order, and no
+// checkSessions reads every session completely on every server: it must have the acknowledged turns in order, and no
 // others.
 func (c *clusterRun) checkSessions() {
 	for i := range c.nodes {
 		for session, h := range c.histories {
-			if len(h.ids) == 0 { // the time was over before its first turn
+			if len(h.ids) == 0 { // the time was up before its first turn
 				continue
 			}
 			var got []string
@@ -437,8 +439,8 @@ func (c *clusterRun) checkSessions() {
 	}
 }
 
-// checkDecisions replays what was decided, each on some server. Those of the last moments before a crash of PostgreSQL
-// may be gone.
+// checkDecisions replays the decisions, each on some server. Those of the last moments before a crash of PostgreSQL may
+// be gone.
 func (c *clusterRun) checkDecisions() {
 	r := c.random(1)
 	gone := 0

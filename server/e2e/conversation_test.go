@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// conversation posts a transcript to one session and asks for windows of it, each held against the law.
+// conversation posts a transcript to one session and asks for windows of it, each of which is checked.
 type conversation struct {
 	client
 	project string
@@ -16,14 +16,14 @@ type conversation struct {
 	history history
 }
 
-// history is what was posted and acknowledged so far.
+// history is everything posted and acknowledged so far.
 type history struct {
 	messages []*hard.Message
-	ids      []string // of messages, as the server gave them
+	ids      []string // ids that the server gave to messages
 	tokens   []int
 	turns    int
 	pipeline []string    // the project's policies, in order
-	pieces   hard.Format // the format that pieces of messages are in
+	pieces   hard.Format // the format of pieces of messages
 }
 
 // turnAnswer is the answer to a posted turn.
@@ -69,7 +69,7 @@ func turnBody(session string, turn hard.Turn) object {
 	return body
 }
 
-// say posts a turn, which must be accepted, and checks the acknowledgement against the model.
+// say posts a turn, which must be accepted, and compares the acknowledgement with the model.
 func (c *conversation) say(turn hard.Turn) turnAnswer {
 	c.t.Helper()
 	var answer turnAnswer
@@ -83,7 +83,7 @@ func (c *conversation) say(turn hard.Turn) turnAnswer {
 	return answer
 }
 
-// take adds an acknowledged turn; it says what is wrong with the acknowledgement.
+// take adds an acknowledged turn and returns what is wrong with the acknowledgement, or "".
 func (h *history) take(turn hard.Turn, answer turnAnswer) string {
 	if answer.Turn != h.turns+1 || answer.Turn != turn.Number {
 		return sprintf("numbered %d after %d turns, posted as %d", answer.Turn, h.turns, turn.Number)
@@ -115,21 +115,21 @@ func (h *history) take(turn hard.Turn, answer turnAnswer) string {
 	return ""
 }
 
-// ask is one request for a window. The zero value asks with the defaults, in openai.chat.
+// ask is one request for a window. The zero value asks for the defaults in openai.chat.
 type ask struct {
 	format      hard.Format
 	viewer      string // delegation
-	maxMessages *int   // nil: the default of 50
-	maxTokens   *int   // nil: the default of 8,000
-	window      int    // context_window, 0: none
+	maxMessages *int   // nil means the default of 50
+	maxTokens   *int   // nil means the default of 8,000
+	window      int    // context_window; 0 for none
 	reserve     int
 	system      string
-	pending     *hard.Turn // the turn in flight
-	depth       int        // 0: the default of 20
+	pending     *hard.Turn // the pending turn
+	depth       int        // 0 means the default of 20
 	memories    *remembering
 }
 
-// Defaults that the contract gives.
+// These are the documented defaults.
 const (
 	defaultMessages = 50
 	defaultTokens   = 8000
@@ -170,8 +170,9 @@ func (a ask) body(session string) object {
 		budget["context_window"], budget["reserve_tokens"] = a.window, a.reserve
 	}
 	body := object{"session_id": session, "format": a.target(), "budget": budget, "explain": true}
+	body["viewer"] = object{"whole": true} // the law is of all that a viewer may see; TestSubAgents is of what it sees
 	if a.viewer != "" {
-		body["viewer"] = object{"agent": "researcher", "delegation_id": a.viewer}
+		body["viewer"] = object{"agent": "researcher", "delegation_id": a.viewer, "whole": true}
 	}
 	if a.system != "" {
 		body["system"] = a.system
@@ -181,7 +182,7 @@ func (a ask) body(session string) object {
 	}
 	if a.memories != nil {
 		body["memories"] = object{"query": a.memories.query, "limit": a.memories.limit, "position": "first",
-			"role": "system"} // the law knows this place; TestMemoriesStandBeforeTheQuestion holds the others
+			"role": "system"} // the only place that the checker knows; TestMemoriesStandBeforeTheQuestion covers the others
 	}
 	if a.depth != 0 {
 		var steps []object
@@ -194,12 +195,13 @@ func (a ask) body(session string) object {
 	return body
 }
 
-// pipeline is what an ask with a depth of its own runs.
+// pipeline returns the pipeline for an ask with a depth.
 func (a ask) pipeline() []string {
 	return []string{"delegation-filter", "depth-compress", "tool-pair-trim"}
 }
 
-// window asks and holds the answer against the law; nil where the mandatory messages do not fit, rightly.
+// window asks for a window and checks it. It returns nil if the mandatory messages do not fit and the server rightly
+// says so.
 func (c *conversation) window(a ask) *window {
 	c.t.Helper()
 	r := c.post(c.path("/context"), a.body(c.session))
@@ -221,7 +223,7 @@ func (c *conversation) window(a ask) *window {
 	return &w
 }
 
-// replay computes a decision again and compares it byte for byte.
+// replay computes a decision again and compares the result byte for byte.
 func (c *conversation) replay(t testing.TB, w *window) {
 	t.Helper()
 	var again struct {
@@ -238,7 +240,7 @@ func (c *conversation) replay(t testing.TB, w *window) {
 	}
 }
 
-// brief is a value as JSON, short enough for a message.
+// brief returns a value as JSON, shortened for an error message.
 func (c client) brief(v any) string { return clip(string(encodeJSON(c.t, v)), 3000) }
 
 func sameBytes(a, b []json.RawMessage) bool {

@@ -14,9 +14,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// published counts messages of a window as OpenAI's cookbook does: three for each, the text of every value, one for a
-// name. A call is counted like a message of its own. It reads what a model would be sent, and knows nothing of how it
-// came about. Anthropic's form joins messages and Responses' splits them, so the number of messages is told.
+// published counts the tokens of a window's messages as OpenAI's cookbook does: three for each message, the text of
+// every value, one for a name. A call counts as a message. It reads what a model would be sent, and knows nothing about
+// how that was made. The number of messages is given, because Anthropic's format joins messages and Responses' format
+// splits them.
 func published(t *testing.T, f hard.Format, messages []json.RawMessage, told int, count func(string) int) (n int) {
 	t.Helper()
 	var text func(v any) int
@@ -83,8 +84,8 @@ func tokenizer(t *testing.T) func(string) int {
 	return func(s string) int { return c.Count("o200k_base", s) }
 }
 
-// TestRecordedCounts holds the tokens of windows of recorded sessions against the published formula, worked out from
-// the windows themselves: exactly in openai.chat, within 3 % where the format joins or splits messages.
+// TestRecordedCounts compares the tokens of windows of recorded sessions with the published formula, applied to the
+// windows themselves: exactly in openai.chat, within 3 % if the format joins or splits messages.
 func TestRecordedCounts(t *testing.T) {
 	count, windows := tokenizer(t), 0
 	for id, transcript := range transcripts(t) {
@@ -125,7 +126,8 @@ func TestRecordedCounts(t *testing.T) {
 	}
 }
 
-// TestCountsOfParts posts what costs more than its message and asks for it with tools and another scale.
+// TestCountsOfParts posts messages whose parts cost tokens in addition, and asks for windows with tools and another
+// scale.
 func TestCountsOfParts(t *testing.T) {
 	count := tokenizer(t)
 	long := strings.Repeat("Whatever the model thought, it counts. ", 1500)
@@ -158,7 +160,7 @@ func TestCountsOfParts(t *testing.T) {
 			if off := w.Usage.Tokens - want; off*off*10000 > 9*want*want {
 				t.Errorf("%d tokens, want %d", w.Usage.Tokens, want)
 			}
-			// Another format shows some of it otherwise, and some not at all.
+			// Another format shows some of the parts differently, and some not at all.
 			chat := c.assemble(object{"budget": object{"max_tokens": 0}})
 			other := published(t, hard.Chat, chat.Messages, 0, count)
 			if p.name == "a picture" {
@@ -184,7 +186,7 @@ func TestCountsOfParts(t *testing.T) {
 			ask["budget"] = object{"max_tokens": 0}
 			scaled := c.assemble(ask)
 			texts := with.Usage.Tokens
-			if p.name == "a picture" { // no tokenizer has a say in it
+			if p.name == "a picture" { // does not depend on the tokenizer
 				texts -= 36 * 36
 			}
 			if off := scaled.Usage.Tokens - with.Usage.Tokens - texts/2; off < -3 || off > 3 ||
@@ -192,7 +194,7 @@ func TestCountsOfParts(t *testing.T) {
 				t.Errorf("%d tokens scaled, %d before: %+v", scaled.Usage.Tokens, with.Usage.Tokens, scaled.Usage.Parts)
 			}
 			c.replay(t, scaled)
-			c.replay(t, with) // by the settings that it was made with
+			c.replay(t, with) // with the settings of that time
 			c.do("PATCH", c.path("/settings"), object{"token_scale": 0.05}).wantCode(422, "out_of_range")
 			c.do("PATCH", c.path("/settings"), object{"token_scale": 1.2345}).wantCode(422, "invalid_value")
 			c.do("PATCH", c.path("/settings"), object{"image_tokens": "old"}).wantCode(422, "invalid_value")

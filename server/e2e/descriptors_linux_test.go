@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// limitedTo returns a program that starts the server with a limit on open files.
+// limitedTo returns a script that starts the server with a limit on open files.
 func limitedTo(t *testing.T, files int) string {
 	t.Helper()
 	binary, err := mneme.build()
@@ -29,12 +29,12 @@ func limitedTo(t *testing.T, files int) string {
 	return script
 }
 
-// TestSilentUpstream lets one agent key send far more model calls than there are descriptors to a provider that never
-// answers, from another address. A tenth of its clients never stop connecting again. Another tenant's turns, windows and
-// model calls must all succeed meanwhile.
+// TestSilentUpstream sends, with one agent key and from another address, far more model calls than there are
+// descriptors to a provider that never answers. A tenth of these clients reconnect all the time. Another tenant's
+// turns, windows and model calls must all succeed meanwhile.
 func TestSilentUpstream(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // The system accepts connections for it.
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts its connections
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestSilentUpstream(t *testing.T) {
 	}))
 	defer answering.Close()
 	p, err := launchWith(limitedTo(t, 640), t.TempDir(), []string{"OPENAI_BASE_URL=http://" + silent.Addr().String() + "/v1",
-		"ANTHROPIC_BASE_URL=" + answering.URL, "GOMAXPROCS=2"}) // which the descriptors for compilers depend on
+		"ANTHROPIC_BASE_URL=" + answering.URL, "GOMAXPROCS=2"}) // the descriptors for compilers depend on this
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestSilentUpstream(t *testing.T) {
 	}
 	defer flood.Wait()
 	defer close(stop)
-	// 128 of the 384 that the store leaves, less 48: 80 for upstreams, half of them for one tenant.
+	// The store leaves 384, of which 128 less 48 are for upstreams: 80, half of them for one tenant.
 	for !strings.Contains(string(root.get("/metrics").body), `mneme_descriptors{use="upstreams"} 40`+"\n") ||
 		refused.Load() == 0 {
 	}

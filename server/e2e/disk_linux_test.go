@@ -18,14 +18,14 @@ import (
 	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// disk is a file system of the test's own, of which somebody else can take all that is free.
+// disk is a separate file system whose free space the test can take away.
 type disk string
 
-// inNamespace says that the test runs in a namespace where it may mount.
+// inNamespace is set if the test runs in a namespace in which it may mount.
 const inNamespace = "MNEME_TEST_NAMESPACE"
 
-// mountDisk mounts a file system in memory. Who may not, does so in a namespace of its own, where the test is run
-// again: then the answer is empty.
+// mountDisk mounts a file system in memory. Without the right to mount, it runs the test again in a new namespace and
+// returns "".
 func mountDisk(t *testing.T) disk {
 	dir := t.TempDir()
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1g")
@@ -49,7 +49,7 @@ func mountDisk(t *testing.T) disk {
 	return ""
 }
 
-// leave makes the disk so large that only these bytes are free.
+// leave resizes the disk so that only the given number of bytes are free.
 func (d disk) leave(t testing.TB, bytes uint64) {
 	t.Helper()
 	for {
@@ -62,15 +62,15 @@ func (d disk) leave(t testing.TB, bytes uint64) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, syscall.EINVAL) { // more is used by now
+		if !errors.Is(err, syscall.EINVAL) { // more is in use by now
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestCampaignDisk has eight writers store large turns while the disk is filled to the last byte at random moments, and
-// given back. Then the server is killed or stopped on the full disk and started there. Each write is a 201 or a 507
-// disk_full, each read a 200, the process never ends by itself, and every turn that was acknowledged is there.
+// TestCampaignDisk has eight writers store large turns while the disk is filled to the last byte at random moments and
+// freed again. Then the server is killed or stopped on the full disk and started there. Each write gets a 201 or a 507
+// disk_full, each read a 200, the process never ends by itself, and every acknowledged turn is there.
 //
 //	scripts/campaigns -run Disk ./server/e2e
 func TestCampaignDisk(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCampaignDisk(t *testing.T) {
 			random := rand.New(rand.NewPCG(random.Uint64(), uint64(n)))
 			group.Go(func() { acknowledged[n] += w.write(t, n, random, done) })
 		}
-		// Every second time, the disk is full when a memtable has just begun to be written to a table.
+		// Every second time, the disk fills up just after a memtable begins to be written to a table.
 		if round%2 == 0 {
 			logs := w.logs(t, data)
 			w.until(func() bool { return w.logs(t, data) != logs })
@@ -148,7 +148,7 @@ func TestCampaignDisk(t *testing.T) {
 		}
 		server.kill()
 		verifiedAt(t, "--data", data)
-		if round%8 == 7 { // what is stored must not outgrow the memory
+		if round%8 == 7 { // the stored data must fit into memory
 			if err := os.RemoveAll(data); err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,8 @@ func TestCampaignDisk(t *testing.T) {
 		"the others said that there is no room", rounds, flushes, stored, refused, started)
 }
 
-// onFullDisk starts a server where no byte is free. Where it cannot start, it says so and starts once there is room.
+// onFullDisk starts a server on a disk without a free byte. If it cannot start, it must say so, and start once there is
+// room.
 func onFullDisk(t *testing.T, data string, d disk) (p *process, served bool) {
 	t.Helper()
 	binary, err := mneme.build()
@@ -190,10 +191,10 @@ func onFullDisk(t *testing.T, data string, d disk) (p *process, served bool) {
 type diskWriters struct {
 	server          *process
 	stored, refused atomic.Int64
-	changed         chan struct{} // after each answer
+	changed         chan struct{} // signalled after each answer
 }
 
-// write stores turns until it is done, and gives how many were acknowledged.
+// write stores turns until done, and returns how many were acknowledged.
 func (w *diskWriters) write(t *testing.T, n int, random *rand.Rand, done chan struct{}) (acknowledged int) {
 	c := w.server.client(t)
 	for {
@@ -202,7 +203,7 @@ func (w *diskWriters) write(t *testing.T, n int, random *rand.Rand, done chan st
 			return acknowledged
 		default:
 		}
-		// A picture is large and counted at once.
+		// A picture is large, and its tokens are counted quickly.
 		image := "data:image/png;base64," + strings.Repeat("AQID", 1+random.IntN(200_000))
 		r, err := c.try("POST", projectPath+"/turns", object{"session_id": fmt.Sprint("w", n),
 			"messages": []object{{"role": "user", "content": []object{
@@ -230,7 +231,7 @@ func (w *diskWriters) write(t *testing.T, n int, random *rand.Rand, done chan st
 	}
 }
 
-// until waits for what comes of the writers' answers.
+// until waits for a condition that depends on the writers' answers.
 func (w *diskWriters) until(true func() bool) {
 	for !true() {
 		select {

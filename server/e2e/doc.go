@@ -1,3 +1,3 @@
-// Package e2e holds the acceptance tests: the real program, over real HTTP, held against the documented contract by
-// a law checker that shares no code with the engine.
+// Package e2e has the acceptance tests: the real program, over real HTTP, checked against the documented API. The
+// checker of windows shares no code with the engine.
 package e2e

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNothingIsCalledAStepUp: "." and ".." are refused wherever a client chooses what something is called, because a
-// client that normalises the path of a later request would hit the collection above it.
+// TestNothingIsCalledAStepUp: "." and ".." are refused wherever a client chooses a name, because a client that
+// normalises the path of a later request would address the collection above it.
 func TestNothingIsCalledAStepUp(t *testing.T) {
 	c := own(t)
 	say := []object{user("hello")}
@@ -18,7 +18,7 @@ func TestNothingIsCalledAStepUp(t *testing.T) {
 	for _, dots := range []string{".", ".."} {
 		for _, escaped := range []string{dots, strings.ReplaceAll(dots, ".", "%2e"),
 			strings.Replace(dots, ".", "%2E", 1)} {
-			// Go's client sends a path as it stands.
+			// Go's client does not normalise paths.
 			for _, path := range []string{"/api/v1/projects/", "/api/v1/boards/", "/api/v1/boards/b/agents/",
 				"/api/v1/agent/boards/"} {
 				c.do("PUT", path+escaped, object{}).wantCode(422, "invalid_id")

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// element is the smallest thing that every format has: a text, an image, a call, a result, or a reasoning item.
+// element is the smallest unit that every format has: a text, an image, a call, a result, or a reasoning item.
 type element struct {
 	kind string // text, image, call, result, reasoning
 	role string // user, assistant, tool, system
@@ -19,7 +19,7 @@ type element struct {
 	at   int // index of the window's message
 }
 
-// flatten reads a window's messages as elements; a message without content is one empty text.
+// flatten splits a window's messages into elements; a message without content is one empty text.
 func flatten(format hard.Format, messages []json.RawMessage) (out []element, fault string) {
 	for i, raw := range messages {
 		var part []element
@@ -56,7 +56,7 @@ type contentPart struct {
 	Content   json.RawMessage `json:"content"`
 }
 
-// contents reads a content member: null, a string, or a list of parts.
+// contents parses a content member: null, a string, or a list of parts.
 func contents(role string, content json.RawMessage) ([]element, error) {
 	var text string
 	switch {
@@ -193,7 +193,7 @@ func responsesElements(raw json.RawMessage) ([]element, error) {
 	}
 }
 
-// expected reads a posted message as elements, whatever format it came in.
+// expected splits a posted message into elements, whatever its format.
 func expected(m *hard.Message) []element {
 	if m.Role == "tool" {
 		var texts []element
@@ -219,12 +219,12 @@ func expected(m *hard.Message) []element {
 	return out
 }
 
-// ownFields are read off a message by the server and left out of windows.
+// ownFields are members of a message that the server reads and leaves out of windows.
 var ownFields = []string{
 	`"agent"`, `"delegation_id"`, `"reasoning"`, `"tags"`, `"metadata"`, `"created_at"`, `"from_agent"`, `"to_agent"`,
 }
 
-// stripped is a posted object without the server's own fields, every other byte as it was.
+// stripped returns a posted object without the server's own fields, with every other byte unchanged.
 func stripped(posted json.RawMessage, a2a bool) []byte {
 	d := json.NewDecoder(bytes.NewReader(posted))
 	d.Token()

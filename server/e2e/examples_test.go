@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// TestDepth: of 30 turns the newest 20 stand in full, the older 10 as their question alone.
+// TestDepth: of 30 turns the newest 20 are shown in full, and only the question of the older 10.
 func TestDepth(t *testing.T) {
 	c := own(t)
 	var want []string
@@ -31,7 +31,7 @@ func TestDepth(t *testing.T) {
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 101}).problem(422)
 }
 
-// TestQuestionInBrackets: what a user wrote is shown whole, also where it looks like a compressed turn.
+// TestQuestionInBrackets: a user's message is shown whole even if it looks like a compressed turn.
 func TestQuestionInBrackets(t *testing.T) {
 	c := own(t)
 	c.turn("s", user("first"), user("[earlier question] (turn 1): quoted"), assistant("yes")).want(201)
@@ -41,7 +41,7 @@ func TestQuestionInBrackets(t *testing.T) {
 		[]string{"user: [earlier question] (turn 1): first\n[earlier question] (turn 1): quoted", "user: second"})
 }
 
-// TestLateResult: a result that comes in a later turn stands behind its call and counts to its call's turn.
+// TestLateResult: a result that arrives in a later turn is shown after its call and counts to its call's turn.
 func TestLateResult(t *testing.T) {
 	c := own(t)
 	c.turn("s", user("first"), calling("c", "f", "{}")).want(201)
@@ -59,16 +59,23 @@ func TestLateResult(t *testing.T) {
 	}
 }
 
-// TestViewerInDelegation: one sees its own delegation and the top level, the main agent sees everything.
+// TestViewerInDelegation: a viewer sees its own delegation, and the top level if it asks for the whole; the main agent
+// sees results, or everything.
 func TestViewerInDelegation(t *testing.T) {
 	c := own(t)
 	in := func(delegation string, m object) object { m["delegation_id"] = delegation; return m }
 	c.turn("s", user("plan a trip"), in("A", assistant("A looks for flights")), in("A", calling("c1", "search", "{}")),
 		in("A", result("c1", "three flights")), in("B", assistant("B looks for hotels")), assistant("done")).want(201)
+	whole := false
 	ask := func(delegation any) []string {
 		return spoken(t, c.assemble(object{"session_id": "s", "viewer": object{"agent": "x",
-			"delegation_id": delegation}}))
+			"delegation_id": delegation, "whole": whole}}))
 	}
+	equal(t, "viewer in A", ask("A"), []string{"assistant: A looks for flights", "assistant: {}", "tool: three flights"})
+	equal(t, "viewer in B", ask("B"), []string{"assistant: B looks for hotels"})
+	equal(t, "main", ask(nil), []string{"user: plan a trip", "assistant: A looks for flights", "assistant: {}",
+		"tool: three flights", "assistant: [result from B] B looks for hotels", "assistant: done"})
+	whole = true
 	equal(t, "viewer in A", ask("A"), []string{"user: plan a trip", "assistant: A looks for flights", "assistant: {}",
 		"tool: three flights", "assistant: done"})
 	equal(t, "viewer in B", ask("B"), []string{"user: plan a trip", "assistant: B looks for hotels", "assistant: done"})
@@ -76,7 +83,7 @@ func TestViewerInDelegation(t *testing.T) {
 		"tool: three flights", "assistant: B looks for hotels", "assistant: done"})
 }
 
-// TestInvalidTurns: a faulty turn is refused with its message's index and changes nothing.
+// TestInvalidTurns: an invalid turn is refused with the index of the wrong message, and nothing is stored.
 func TestInvalidTurns(t *testing.T) {
 	c := own(t)
 	c.turn("s", user("hello"), assistant("hi")).want(201)
@@ -104,7 +111,7 @@ func TestInvalidTurns(t *testing.T) {
 	}
 }
 
-// TestSystemIsNeverStored: system and developer messages come back as skipped and never show.
+// TestSystemIsNeverStored: system and developer messages are reported as skipped and never shown.
 func TestSystemIsNeverStored(t *testing.T) {
 	c := own(t)
 	var answer turnAnswer
@@ -118,7 +125,7 @@ func TestSystemIsNeverStored(t *testing.T) {
 	equal(t, "without", spoken(t, c.assemble(object{"session_id": "s"})), []string{"user: u"})
 }
 
-// TestDashboard: the default session always exists and is listed once it has a turn.
+// TestDashboard: the default session always exists, and is listed once it has a turn.
 func TestDashboard(t *testing.T) {
 	c := own(t)
 	listed := func() (out []string) {
@@ -142,7 +149,7 @@ func TestDashboard(t *testing.T) {
 	equal(t, "unknown session", spoken(t, c.assemble(object{"session_id": "never"})), nil)
 }
 
-// TestBackgroundSession: it keeps a log, yet every run starts empty.
+// TestBackgroundSession: a background session keeps a log, yet every run starts with an empty history.
 func TestBackgroundSession(t *testing.T) {
 	c := own(t)
 	c.post(c.path("/sessions"), object{"id": "cron", "kind": "background"}).want(201)

@@ -20,10 +20,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// TestCampaignFlood has one tenant flood the server over many connections, which send the next turn as soon as the one
-// before is answered and heed no Retry-After. A quiet tenant beside it must be served each time; the flood must wait.
-// It prints the quiet tenant's times beside the flood as multiples of those alone, and for comparison those beside a
-// loop that needs nothing of the server.
+// TestCampaignFlood has one tenant flood the server over many connections, which send the next turn as soon as the
+// previous one is answered and ignore Retry-After. Meanwhile each request of a quiet tenant must be served, and the
+// flood must wait. The test prints the quiet tenant's times during the flood as multiples of those without it, and for
+// comparison those beside a loop that does not use the server.
 func TestCampaignFlood(t *testing.T) {
 	connections, requests := campaign.Size(50, 500), campaign.Size(40, 1000)
 	server := start(t, t.TempDir())
@@ -52,7 +52,7 @@ func TestCampaignFlood(t *testing.T) {
 		slices.Sort(times)
 		return times
 	}
-	measure() // what happens once, such as loading the built-in policies
+	measure() // work that is done once, such as loading the built-in policies
 	alone := measure()
 
 	loop := elsewhere(t, "loop")
@@ -81,8 +81,9 @@ func TestCampaignFlood(t *testing.T) {
 	}
 }
 
-// neighbour is a process of this test's own binary, so that what it does takes processors from the server as other
-// programs do, and not from the quiet tenant's client. It has a low priority, as clients run on other machines.
+// neighbour is a separate process of this test binary, so that its load competes with the server for processors as
+// other programs do, and not with the quiet tenant's client. It has a low priority, because real clients run on other
+// machines.
 type neighbour struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -90,7 +91,7 @@ type neighbour struct {
 	said strings.Builder
 }
 
-// neighbourTask, in the environment, says what a neighbour does: `loop`, `provider ADDRESS`, or a flood: URL KEY
+// neighbourTask is the environment variable with a neighbour's task: `loop`, `provider ADDRESS`, or a flood: URL KEY
 // CONNECTIONS.
 const neighbourTask = "MNEME_E2E_NEIGHBOUR"
 
@@ -110,7 +111,7 @@ func elsewhere(t *testing.T, task string) *neighbour {
 	return n
 }
 
-// stop ends what the neighbour does, and answers what it says of it.
+// stop ends the neighbour's task and returns its report.
 func (n *neighbour) stop() string {
 	if n.cmd.ProcessState == nil {
 		_ = n.in.Close()
@@ -152,12 +153,12 @@ func beNeighbour(task string) error {
 	return f.stop()
 }
 
-// flood is one tenant's connections that never pause.
+// flood is one tenant's connections, which never pause.
 type flood struct {
 	ended             atomic.Bool
 	answered, refused atomic.Int64
 	mu                sync.Mutex
-	broken            error // the first thing that a connection should not have seen
+	broken            error // the first unexpected answer or error
 	conns             []net.Conn
 	running           sync.WaitGroup
 }
@@ -189,7 +190,7 @@ func (f *flood) start(url, key string, connections int) error {
 	return nil
 }
 
-// send sends a request again and again, until something fails.
+// send repeats a request until it fails.
 func (f *flood) send(conn net.Conn, request []byte) error {
 	in := bufio.NewReader(conn)
 	for {
@@ -214,7 +215,7 @@ func (f *flood) send(conn net.Conn, request []byte) error {
 	}
 }
 
-// stop ends the flood and prints how often it was answered and refused.
+// stop ends the flood and prints how many requests were answered and refused.
 func (f *flood) stop() error {
 	f.ended.Store(true)
 	for _, conn := range f.conns {

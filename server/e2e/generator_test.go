@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// TestGenerator: the same knobs give the same transcript, its model is sound, and every hardship occurs.
+// TestGenerator: the same settings give the same transcript, its model is consistent, and every difficulty occurs.
 func TestGenerator(t *testing.T) {
 	for _, format := range hard.Formats() {
 		seen := map[string]int{}
@@ -32,7 +32,7 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// inventory counts hardships and checks the model against itself.
+// inventory counts difficulties and checks that the model is consistent.
 func inventory(t *testing.T, transcript *hard.Transcript, seen map[string]int) {
 	t.Helper()
 	ids, texts := map[string]bool{}, map[string]bool{}

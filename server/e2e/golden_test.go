@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// golden is one file of testdata/golden: a session and its windows, byte for byte once white space is gone.
+// golden is one file of testdata/golden: a session and its windows, compared byte for byte without white space.
 type golden struct {
 	Turns   []json.RawMessage `json:"turns"`
 	Windows []goldenWindow    `json:"windows"`
@@ -21,7 +21,7 @@ type goldenWindow struct {
 	Text     string          `json:"text,omitempty"`
 }
 
-// TestGoldenWindows compares whole windows with the files in testdata/golden, which were read by people.
+// TestGoldenWindows compares whole windows with the files in testdata/golden, which people have reviewed.
 func TestGoldenWindows(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/golden/*.json")
 	if err != nil || len(files) == 0 {

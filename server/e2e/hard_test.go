@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// TestHardSessions holds generated sessions against the law, asked for in every format by every viewer.
+// TestHardSessions checks windows of generated sessions, in every format and for every viewer.
 func TestHardSessions(t *testing.T) {
 	for _, format := range hard.Formats() {
 		for seed := range uint64(6) {
@@ -22,7 +22,7 @@ func TestHardSessions(t *testing.T) {
 	}
 }
 
-// TestLongHardSession holds a session of 5,000 messages, most of it beyond the horizon, against the law.
+// TestLongHardSession checks windows of a session of 5,000 messages, most of which are beyond the horizon.
 func TestLongHardSession(t *testing.T) {
 	t.Parallel()
 	transcript := hard.Generate(hard.Knobs{Seed: 5000, Messages: 5000, Longest: 60_000, Delegations: true})
@@ -48,7 +48,7 @@ func TestLongHardSession(t *testing.T) {
 	}
 }
 
-// walk posts a generated session turn by turn and asks for windows on the way, every step turns and at the end.
+// walk posts a generated session turn by turn and asks for windows every few turns and at the end.
 func walk(t testing.TB, knobs hard.Knobs, step int) {
 	transcript := hard.Generate(knobs)
 	c := own(t)
@@ -80,8 +80,8 @@ func walk(t testing.TB, knobs hard.Knobs, step int) {
 	}
 }
 
-// pending is a turn as the messages in flight: without system messages, and nil where the turn itself says things
-// that pending messages cannot take from it, or answers a call that may lie beyond the horizon.
+// pending returns a turn as pending messages, without system messages. It returns nil if the turn has members that
+// pending messages cannot have, or answers a call that may be beyond the horizon.
 func pending(turn hard.Turn, stored int) *hard.Turn {
 	beyond := func(m *hard.Message) bool { return m.Atom <= stored-256 }
 	if turn.Agent != "" || turn.Delegation != "" || slices.ContainsFunc(turn.Messages, beyond) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// TestOddBodies: what is not sound JSON of the documented shape is refused in words; what is, however odd, is kept as
-// posted, and windows of it are answered in every format.
+// TestOddBodies: a body that is not valid JSON of the documented shape is refused with a reason. A valid body, however
+// odd, is stored as posted, and its windows are answered in every format.
 func TestOddBodies(t *testing.T) {
 	c := own(t)
 	message := func(fields string) string { return `{"messages":[{"role":"user","content":"a"` + fields + `}]}` }
@@ -68,7 +68,7 @@ func TestOddBodies(t *testing.T) {
 	}
 }
 
-// TestTurnBounds: a turn of as many messages as one may hold is taken whole, one more is refused whole.
+// TestTurnBounds: a turn with the maximum number of messages is accepted, and one with one more is refused as a whole.
 func TestTurnBounds(t *testing.T) {
 	c := own(t)
 	most := slices.Repeat([]any{user("a")}, 4096)
@@ -83,8 +83,8 @@ func TestTurnBounds(t *testing.T) {
 	}
 }
 
-// TestDeletionUnderLoad: sessions, projects and tenants vanish and come back while others write to them and read them.
-// Nobody gets an error that is the server's, and nothing of what was deleted shows again.
+// TestDeletionUnderLoad: sessions, projects and tenants are deleted and created again while others write to them and
+// read them. No request gets a 5xx, and nothing that was deleted appears again.
 func TestDeletionUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := own(t)

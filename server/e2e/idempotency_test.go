@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestIdempotentTurns: the same key and body give the same answer once more, another body is refused.
+// TestIdempotentTurns: repeating a key and body gives the same answer; another body is refused.
 func TestIdempotentTurns(t *testing.T) {
 	c := own(t)
 	body := object{"session_id": "s", "messages": []object{user("once")}}
@@ -22,7 +22,7 @@ func TestIdempotentTurns(t *testing.T) {
 	c.do("POST", c.path("/turns"), other, "Idempotency-Key", "k2").want(201)
 }
 
-// TestIdempotentRace: of many requests with one key at once, one turn is stored.
+// TestIdempotentRace: of many simultaneous requests with one key, one turn is stored.
 func TestIdempotentRace(t *testing.T) {
 	c := own(t)
 	body := encodeJSON(t, object{"session_id": "s", "messages": []object{user("once")}})
@@ -39,7 +39,7 @@ func TestIdempotentRace(t *testing.T) {
 	equal(t, "window", spoken(t, c.assemble(object{"session_id": "s"})), []string{"user: once"})
 }
 
-// TestConcurrentTurns: writers of one session get distinct, gapless turn numbers, and every turn stays whole.
+// TestConcurrentTurns: writers of one session get distinct, consecutive turn numbers, and no turn is split.
 func TestConcurrentTurns(t *testing.T) {
 	c := own(t)
 	const writers, each = 8, 20

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTenantImportGoesOnAfterACrash kills the server amid the import of a tenant's file, three times at different
-// places. The same file sent again goes on where the last attempt broke off: everything is stored once. Another file
-// that names the same things is refused meanwhile.
+// TestTenantImportGoesOnAfterACrash kills the server during the import of a tenant's file, three times at different
+// places. Sending the same file again continues where the last attempt stopped, and everything is stored once.
+// Meanwhile another file with the same names is refused.
 func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	const sessions, turns, memories = 120, 4, 60
@@ -33,11 +33,11 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 	path := "/api/v1/projects/moved"
 
 	data := t.TempDir()
-	// The key has an import answered once more that came to the end before the server was killed.
+	// With the key, an import that finished before the server was killed is answered again.
 	send := func(c client, file []byte, key string) (reply, error) {
 		return c.try("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson", "Idempotency-Key", key)
 	}
-	stored := func(c client) (n int) { // sessions, as far as they are listed
+	stored := func(c client) (n int) { // counts the sessions that can be listed
 		var list struct{ Data []json.RawMessage }
 		if r := c.get(path + "/sessions?limit=1000"); r.status == 200 {
 			r.into(&list)
@@ -49,13 +49,13 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = send(server.client(t), file, "whole") // The server is killed amid it, or the import ends before.
+			_, _ = send(server.client(t), file, "whole") // the server is killed during the import, or the import ends first
 		}()
 		watch := server.client(t)
 		before := func() bool {
 			select {
 			case <-ended:
-				return false // What was left was too little to be killed amid it.
+				return false // too little was left to kill it in time
 			default:
 				return stored(watch) < place
 			}

@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// keys makes a key of each role in the client's tenant.
+// newKey creates a key of a role in the client's tenant.
 func (c client) newKey(role string, projects ...string) string {
 	c.t.Helper()
 	spec := object{"name": role, "role": role}
@@ -14,7 +14,7 @@ func (c client) newKey(role string, projects ...string) string {
 	return made.Key
 }
 
-// TestTenantsAreApart: two tenants use the same project, session and call ids and see only their own.
+// TestTenantsAreApart: two tenants use the same project, session and call ids and see only their own data.
 func TestTenantsAreApart(t *testing.T) {
 	root := shared(t).as(rootKey)
 	talk := func(name string) *conversation {
@@ -39,7 +39,7 @@ func TestTenantsAreApart(t *testing.T) {
 	blue.post("/api/v1/projects/only-red/turns", object{"messages": []object{user("x")}}).problem(404)
 }
 
-// TestRoles: each role may what the contract's table says, and no more.
+// TestRoles: each role may do what the documented table says, and no more.
 func TestRoles(t *testing.T) {
 	admin := own(t)
 	admin.turn("", user("hello")).want(201)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// shownWindow is what a window's answer says of what goes to the provider.
+// shownWindow is the part of a window's answer that goes to the provider.
 type shownWindow struct {
 	Decision string            `json:"decision_id"`
 	Messages []json.RawMessage `json:"messages"`
@@ -19,7 +19,7 @@ type shownWindow struct {
 	Usage    struct{ Tokens int }
 }
 
-// window asks for a window of a session, and has it made again from its decision.
+// window asks for a window of a session, and replays its decision.
 func (c client) window(session string, ask object) shownWindow {
 	c.t.Helper()
 	ask["session_id"] = session
@@ -33,7 +33,7 @@ func (c client) window(session string, ask object) shownWindow {
 	return w
 }
 
-// list are messages or items as one JSON array.
+// list returns messages or items as one JSON array.
 func list(messages []json.RawMessage) string {
 	parts := make([]string, len(messages))
 	for i, m := range messages {
@@ -49,7 +49,7 @@ func (c client) tell(session string, format hard.Format, messages string, more .
 	return c.do("POST", "/api/v1/projects/default/turns", []byte(body))
 }
 
-// accepted fails the test where the format's provider refuses a window.
+// accepted fails the test if the format's provider refuses a window.
 func accepted(t *testing.T, format hard.Format, w shownWindow, tools ...string) {
 	t.Helper()
 	body := providers.Body(providers.API(format), asked[format], w.Messages, w.System, append(tools, "lookup"))
@@ -60,7 +60,7 @@ func accepted(t *testing.T, format hard.Format, w shownWindow, tools ...string) 
 
 const hello = `{"role":"user","content":"hello"}`
 
-// itemsOfResponses are items as clients hold them, by what is special about them.
+// itemsOfResponses are items as clients send them, named after what is special about each.
 var itemsOfResponses = map[string]string{
 	"web search": `{"type":"reasoning","summary":[]},{"type":"web_search_call","id":"ws_1","status":"completed",
 		"action":{"type":"search","query":"q"}},{"type":"message","role":"assistant","id":"msg_1","status":"completed",
@@ -98,12 +98,12 @@ var itemsOfResponses = map[string]string{
 		{"type":"dream_call","call_id":"call_1","plan":{}},{"type":"dream_call_output","call_id":"call_1","output":{"a":1}}`,
 }
 
-// notForAll are items that the kit's model for all others does not take: a setting of later models, ids that only a
-// server with stored items knows, and types that are made up.
+// notForAll are items that the default model of package providers refuses: a setting of newer models, ids that only a
+// server with stored items knows, and invented types.
 var notForAll = []string{"settings", "references", "not invented yet"}
 
-// Items of any type come back as they came, as often as a window is asked for, and stand in other formats' windows as
-// something that their providers accept.
+// Items of any type are returned unchanged, however often a window is asked for, and windows of other formats show them
+// in a form that their providers accept.
 func TestItemsOfAnyType(t *testing.T) {
 	for name, posted := range itemsOfResponses {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestItemsOfAnyType(t *testing.T) {
 	}
 }
 
-// A call of any type whose result never came, or came in another format, has one of its own type in the window.
+// A call of any type without a result, or with one in another format, gets a result of its own type in the window.
 func TestResultsSuitTheirCalls(t *testing.T) {
 	for call, name := range map[string]string{
 		`{"type":"custom_tool_call","call_id":"call_1","name":"patch","input":"x"}`:                    "custom_tool_call_output",
@@ -155,11 +155,12 @@ func TestResultsSuitTheirCalls(t *testing.T) {
 	}
 }
 
-// Ids of calls are as long as a format allows, and differ where it wants that; a call and its result have the same.
+// Call ids in a window are as short as its format requires, and unique if it requires that; a call and its result have
+// the same id.
 func TestIDsSuitTheFormat(t *testing.T) {
 	c, session := shared(t), mneme.unique("ids")
 	long := "fc_" + strings.Repeat("0123456789", 5)
-	for range 3 { // agents use an id again
+	for range 3 { // agents reuse ids
 		c.tell(session, hard.Responses, sprintf(`[%s,{"type":"function_call","call_id":%q,"name":"lookup","arguments":"{}"},
 			{"type":"function_call_output","call_id":%q,"output":"r"}]`, hello, long, long)).want(201)
 	}
@@ -173,7 +174,7 @@ func TestIDsSuitTheFormat(t *testing.T) {
 		if len(ids) == 0 {
 			t.Errorf("%s shows no call: %s", format, list(w.Messages))
 		}
-		for _, id := range ids { // no length is known for Anthropic
+		for _, id := range ids { // Anthropic documents no maximum length
 			if most := map[hard.Format]int{hard.Chat: 40, hard.Responses: 64}[format]; most > 0 && len(id[1]) > most {
 				t.Errorf("%s: an id of %d characters, at most %d are allowed: %s", format, len(id[1]), most, id[1])
 			}
@@ -187,7 +188,8 @@ func TestIDsSuitTheFormat(t *testing.T) {
 // idOfCall finds the ids of calls and of their results in each format.
 var idOfCall = regexp.MustCompile(`"(?:call_id|tool_call_id|tool_use_id|id)":"([^"]*)"`)
 
-// A tool whose name no format allows has a legal one in windows. What the model answers with it is the tool's again.
+// A tool whose name no format allows gets a valid name in windows. When the model calls it by that name, the call is
+// stored with the tool's own name.
 func TestToolNamesAreMappedAndBack(t *testing.T) {
 	c := shared(t)
 	for format, call := range map[hard.Format]string{
@@ -221,7 +223,7 @@ func TestToolNamesAreMappedAndBack(t *testing.T) {
 		if n := strings.Count(list(w.Messages), shown); n != 2 {
 			t.Errorf("%s: %d calls of %s: %s", format, n, shown, list(w.Messages))
 		}
-		// Policies see the own name of a pending call, in the replay too.
+		// Policies see the tool's own name for a pending call, also in a replay.
 		result := strings.Repeat("a long result ", 40)
 		long := strings.ReplaceAll(answer, `"r"`, `"`+result+`"`)
 		both := "[" + hello + "," + long + "," + strings.ReplaceAll(long, "call_2", "call_3") + "]"
@@ -243,7 +245,7 @@ func TestToolNamesAreMappedAndBack(t *testing.T) {
 	}
 }
 
-// What is evidently of another format is refused by the name of that format.
+// A message that is evidently in another format is refused, and the error names that format.
 func TestAnotherFormatIsNamed(t *testing.T) {
 	c := shared(t)
 	for _, p := range []struct {
@@ -271,7 +273,7 @@ func TestAnotherFormatIsNamed(t *testing.T) {
 	}
 }
 
-// Half of a UTF-16 pair is refused wherever it stands, and a whole pair is not.
+// A lone UTF-16 surrogate is refused wherever it is, and a pair is not.
 func TestLoneSurrogate(t *testing.T) {
 	c := shared(t)
 	bodies := map[string]string{
@@ -289,7 +291,7 @@ func TestLoneSurrogate(t *testing.T) {
 		}
 		c.do("POST", path, []byte(strings.ReplaceAll(body, "%s", `\ud83d\ude42`))).want(200, 201)
 	}
-	// Arguments are a text of their own: they stay as they came, and stand wrapped where a format wants an object.
+	// Arguments are texts of their own: they stay as they were sent, and are wrapped if a format requires an object.
 	session := mneme.unique("surrogate")
 	c.tell(session, hard.Chat, `[`+hello+`,{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function",
 		"function":{"name":"lookup","arguments":"{\"q\":\"\\ud83d\"}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}]`).want(201)
@@ -298,7 +300,7 @@ func TestLoneSurrogate(t *testing.T) {
 	}
 }
 
-// Members that say nothing, and the reasoning that only some providers take, are left out of chat windows.
+// Members without meaning, and reasoning that only some providers accept, are left out of chat windows.
 func TestChatMembers(t *testing.T) {
 	c, session := shared(t), mneme.unique("members")
 	c.tell(session, hard.Chat, `[`+hello+`,{"role":"assistant","content":"hi","refusal":null,"annotations":null,"tool_calls":null,
@@ -318,7 +320,7 @@ func TestChatMembers(t *testing.T) {
 	c.post("/api/v1/projects/default/context", object{"reasoning": "all"}).wantCode(422, "invalid_value")
 }
 
-// A document that is text is shown as text where a format has no documents.
+// A text document is shown as text in formats without documents.
 func TestTextDocuments(t *testing.T) {
 	c, session := shared(t), mneme.unique("documents")
 	posted := `{"role":"user","content":[{"type":"document","title":"Terms","source":{"type":"text","media_type":"text/plain","data":"No refunds."}},
@@ -336,7 +338,7 @@ func TestTextDocuments(t *testing.T) {
 	}
 }
 
-// A system prompt may be a list of blocks, as providers have it.
+// A system prompt may be a list of blocks, as providers allow it.
 func TestSystemBlocks(t *testing.T) {
 	c, session := shared(t), mneme.unique("system")
 	c.tell(session, hard.Chat, "["+hello+"]").want(201)
@@ -378,7 +380,7 @@ func TestPendingFormat(t *testing.T) {
 	c.post("/api/v1/projects/default/context", object{"pending_format": "text"}).wantCode(422, "invalid_value")
 }
 
-// Mode repair keeps a result without its call as a note and leaves out what comes twice, each with its reason.
+// With mode repair, a result without its call becomes a note and duplicates are left out, each with its reason.
 func TestModeRepair(t *testing.T) {
 	c := shared(t)
 	type skipped struct {
@@ -451,7 +453,7 @@ func TestModeRepair(t *testing.T) {
 	}
 }
 
-// An Idempotency-Key is the session's: with another session it is another request.
+// An Idempotency-Key belongs to a session: with another session it makes another request.
 func TestKeysOfSessions(t *testing.T) {
 	c := shared(t)
 	one, two := mneme.unique("once"), mneme.unique("once")

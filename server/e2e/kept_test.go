@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// decisionList is what a list of decisions shows.
+// decisionList is the part of a list of decisions that the tests read.
 type decisionList struct {
 	Data []struct {
 		ID      string
@@ -25,8 +25,8 @@ func (c *conversation) decisions(query string) (out decisionList) {
 	return out
 }
 
-// TestDecisionsKept: a project's setting says which decisions are kept. Windows are compared with the one before, and
-// counted, whatever is kept.
+// TestDecisionsKept: a project's setting says which decisions are kept. Windows are counted and compared with the
+// previous one regardless.
 func TestDecisionsKept(t *testing.T) {
 	for _, setting := range []string{"all", "errors", "none"} {
 		t.Run(setting, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestDecisionsKept(t *testing.T) {
 	c.do("PATCH", c.path("/settings"), object{"decisions": "some"}).wantCode(422, "invalid_value")
 }
 
-// TestRowsOfUnkeptCalls: model calls have their rows in lists also where their decisions are not kept. The rows go with
-// their session, and the store is sound before and after.
+// TestRowsOfUnkeptCalls: model calls have rows in lists even if their decisions are not kept. The rows are deleted with
+// their session, and the store is consistent before and after.
 func TestRowsOfUnkeptCalls(t *testing.T) {
 	t.Parallel()
 	provider, data := providers.Start(t), t.TempDir()
@@ -118,7 +118,7 @@ func TestRowsOfUnkeptCalls(t *testing.T) {
 	call("/v1/messages", thinks, "s-errors", "assemble").want(200)
 
 	c.do("DELETE", c.path("/sessions/s-assemble"), nil).want(200, 204)
-	for len(c.decisions("").Data) != 3 { // until the background job has purged the row
+	for len(c.decisions("").Data) != 3 { // until the background job has deleted the row
 	}
 	p.stop(t)
 	verifiedAt(t, stores.where(data)...)

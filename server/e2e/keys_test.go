@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// projectRoutes are all routes of a project, as method and path, with a body that would be taken.
+// projectRoutes returns all routes of a project by method and path, each with a valid body.
 func projectRoutes() map[string]any {
 	file := object{"version": 1, "session": object{"id": "imported"}, "turns": []object{}}
 	return map[string]any{
@@ -19,8 +19,8 @@ func projectRoutes() map[string]any {
 	}
 }
 
-// TestNarrowedKeysStayNarrow: a key of some projects finds nothing of others, whatever its role, and cannot make,
-// rotate, delete or see a key that reaches further than itself.
+// TestNarrowedKeysStayNarrow: a key limited to some projects finds nothing in others, whatever its role. It cannot
+// create, rotate, delete or see a key with more access than its own.
 func TestNarrowedKeysStayNarrow(t *testing.T) {
 	c, other := own(t), own(t)
 	other.turn("", user("not yours")).want(201)
@@ -52,13 +52,13 @@ func TestNarrowedKeysStayNarrow(t *testing.T) {
 	narrow.do("DELETE", "/api/v1/keys/"+mine.ID, nil).want(204)
 }
 
-// TestKeysThatAreNone: altered, deleted, expired and twice rotated keys open nothing, on any route.
+// TestKeysThatAreNone: altered, deleted, expired and twice rotated keys work on no route.
 func TestKeysThatAreNone(t *testing.T) {
 	c := own(t)
 	var one, two, three, late struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": "k", "role": "tenant_admin"}).want(201).into(&one)
 	c.post("/api/v1/keys/"+one.ID+"/rotate", nil).want(200).into(&two)
-	c.as(one.Key).get(c.path("")).want(200) // for an hour yet
+	c.as(one.Key).get(c.path("")).want(200) // still valid for an hour
 	c.post("/api/v1/keys/"+one.ID+"/rotate", nil).want(200).into(&three)
 	c.as(two.Key).get(c.path("")).want(200)
 	c.post("/api/v1/keys", object{"name": "late", "role": "agent",

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// TestCampaignKills kills the server amid writers of all kinds, round after round over one data folder. After each
-// kill, verify finds nothing wrong, and every request that was acknowledged to a witness has taken effect exactly once;
-// so has the one that each witness had in flight, once it is sent again.
+// TestCampaignKills kills the server while many kinds of writers are active, round after round over one data folder.
+// After each kill, verify finds no faults, and every request acknowledged to a witness has taken effect exactly once.
+// So has the request that each witness had in flight, after it is sent again.
 //
 //	scripts/campaigns -run Kills ./server/e2e
 func TestCampaignKills(t *testing.T) {
@@ -31,13 +31,13 @@ func TestCampaignKills(t *testing.T) {
 		admin := server.client(t)
 		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
 			"daily_memory_days": 1}).want(200)
-		for n := range 100 { // enough to be put into blocks, which the writers then take apart
+		for n := range 100 { // enough to be put into blocks, which the writers then change
 			if round == 0 {
 				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n),
 					"content": "hello word7 word8"}).want(201)
 			}
 		}
-		if round%witnessedRounds == 0 { // reading what the witnesses wrote would take ever longer
+		if round%witnessedRounds == 0 { // reading what all witnesses wrote would take longer and longer
 			all = testify(admin, round/witnessedRounds)
 		}
 		all.check(admin)
@@ -89,7 +89,7 @@ func TestCampaignKills(t *testing.T) {
 	for _, kind := range strings.Fields(`session body summary idempotent policy memory memory_version memory_time
 		recall_document recall_block recall_memory board board_entry board_postings board_agent board_notice key_use
 		retention usage audit`) {
-		// A shared database is too slow for many memories, and thus blocks, before the kill.
+		// A shared database is too slow to store many memories, and so to make blocks, before the kill.
 		if !met[kind] && (stores.start == nil || !strings.HasPrefix(kind, "recall_")) {
 			t.Errorf("no %s was met: the test tells little", kind)
 		}
@@ -97,11 +97,11 @@ func TestCampaignKills(t *testing.T) {
 	t.Logf("%d kills, %d requests answered", rounds, requests)
 }
 
-// witnessedRounds is how many rounds the same witnesses write for.
+// witnessedRounds is the number of rounds in which the same witnesses write.
 const witnessedRounds = 10
 
-// witness sends one request after the other and knows what each must have done. All of its requests have an
-// Idempotency-Key, so that the one that a kill left without an answer can be sent again.
+// witness sends requests one after another and knows the effect that each must have. All of its requests have an
+// Idempotency-Key, so that a request that a kill left without an answer can be sent again.
 type witness struct {
 	place, name string
 	sent        int // requests acknowledged
@@ -110,7 +110,7 @@ type witness struct {
 
 type witnesses []*witness
 
-// testify makes witnesses whose sessions, memories and entries nobody else writes to.
+// testify returns witnesses whose sessions, memories and entries nobody else writes to.
 func testify(c client, place int) (all witnesses) {
 	c.do("PUT", fmt.Sprint("/api/v1/projects/witness", place), object{}).want(201)
 	c.do("PUT", fmt.Sprint("/api/v1/boards/witness", place), object{}).want(201)
@@ -120,10 +120,10 @@ func testify(c client, place int) (all witnesses) {
 	return all
 }
 
-// text is what the n-th request of a witness says.
+// text returns the text of a witness's n-th request.
 func (w *witness) text(n int) string { return fmt.Sprintf("%s says %d", w.name, n) }
 
-// act sends the next request, of five kinds by turns. It is false once the server is gone.
+// act sends the next request, of five kinds in turn. It returns false if the server is gone.
 func (w *witness) act(c client) bool {
 	text, project := w.text(w.sent), "/api/v1/projects/"+w.place
 	turn := func(session string) (string, object) {
@@ -165,7 +165,7 @@ func (w *witness) act(c client) bool {
 	return true
 }
 
-// said lists what the acknowledged requests of one kind said, in their order.
+// said returns the texts of the acknowledged requests of one kind, in order.
 func (w *witness) said(kind int) (texts []string) {
 	for n := kind; n < w.sent; n += 5 {
 		texts = append(texts, w.text(n))
@@ -173,7 +173,7 @@ func (w *witness) said(kind int) (texts []string) {
 	return texts
 }
 
-// check sends again what was in flight, and holds what is stored against what was acknowledged.
+// check repeats the requests that were in flight, and compares what is stored with what was acknowledged.
 func (all witnesses) check(c client) {
 	c.t.Helper()
 	for _, w := range all {

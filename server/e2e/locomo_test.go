@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 )
 
-// Over HTTP recall finds what it finds in process: the evidence of LoCoMo's questions, in the transcripts of sessions.
+// Over HTTP, recall finds the same as in process: the evidence for LoCoMo's questions, in transcripts of sessions.
 func TestLocomo(t *testing.T) {
 	t.Parallel()
 	all := &benchtest.Measured{}

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// consoleRows are those of the console's sign-in. Whoever has a key may make a link for it, but for the operator, whom
-// the console lets in only where the server is told to.
+// consoleRows returns the routes of the console's sign-in. Every key can make a link for it. The operator's key can
+// only if the server was started with the console enabled for the operator.
 func consoleRows() []matrixRow {
 	const open, reader = "open", "reader"
 	return []matrixRow{
@@ -27,8 +27,9 @@ func consoleRows() []matrixRow {
 	}
 }
 
-// proxyRows are those of the proxy under its three prefixes. The operator's key makes no model calls, whichever tenant
-// it names. What a provider keeps is the provider's to guard: {response} and {model} name nothing of a tenant.
+// proxyRows returns the proxy's routes under its three prefixes. The operator's key makes no model calls, whichever
+// tenant it names. {response} and {model} name things at the provider, which must protect them itself, and nothing of a
+// tenant.
 func proxyRows() (rows []matrixRow) {
 	const chat = `"model":"gpt-4.1","messages":[{"role":"user","content":"{marker}"}]`
 	message := strings.Replace(chat, "gpt-4.1", "claude-sonnet-4-5", 1)
@@ -85,7 +86,7 @@ func proxyRows() (rows []matrixRow) {
 				}
 			}
 			if strings.Contains(prefix, "{session}") && slices.Contains([]string{"/chat/completions", "/responses", "/messages"}, path) {
-				row.apart = 404 // the session is in no namespace
+				row.apart = 404 // the session belongs to no namespace
 			}
 			rows = append(rows, row)
 		}
@@ -93,16 +94,16 @@ func proxyRows() (rows []matrixRow) {
 	return rows
 }
 
-// proxied tells whether a row is of the proxy, whose refusals are in the shape of its provider's.
+// proxied reports whether a row belongs to the proxy, whose refusals have the shape of its provider's.
 func (r matrixRow) proxied() bool {
 	_, path, _ := strings.Cut(r.route, " ")
 	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/p/")
 }
 
-// anthropic tells whether a path of the proxy is of Anthropic's API.
+// anthropic reports whether a path of the proxy belongs to Anthropic's API.
 func anthropic(path string) bool { return strings.Contains(path, "/v1/messages") }
 
-// refused wants an answer to be a whole refusal, as the route's clients read them.
+// refused checks that an answer is a complete refusal in the shape that the route's clients expect.
 func (r matrixRow) refused(answer reply) {
 	answer.t.Helper()
 	if !r.proxied() {
@@ -128,7 +129,7 @@ func (r matrixRow) refused(answer reply) {
 	}
 }
 
-// keepsToItsKey wants a request that names another tenant to be answered about its key's own.
+// keepsToItsKey checks that a request that names another tenant is answered for its key's own tenant.
 func (r matrixRow) keepsToItsKey(t *testing.T, h *tenancy) {
 	t.Helper()
 	other := newTenancy(t, h.server)
@@ -150,7 +151,7 @@ func (r matrixRow) keepsToItsKey(t *testing.T, h *tenancy) {
 	r.refused(r.ask(&at, h.admin.in(t), "").want(404))
 }
 
-// startMatrix starts the program in front of a provider.
+// startMatrix starts the program with a provider.
 func startMatrix(t *testing.T) *process {
 	t.Helper()
 	binary, err := mneme.build()
@@ -167,11 +168,11 @@ func startMatrix(t *testing.T) *process {
 	return p
 }
 
-// clientsKey is what clients of the proxy send to the provider.
+// clientsKey is the key that clients of the proxy send to the provider.
 const clientsKey = "sk-of-the-client"
 
-// standIn is a provider that checks model calls as the real ones do, and answers whatever else bears its key with the
-// path that was asked for. A request with a key of Mneme's fails the test.
+// standIn is a provider that checks model calls as the real ones do, and answers other requests with its key by echoing
+// the path. A request with one of Mneme's keys fails the test.
 func standIn(t *testing.T) string {
 	calls := providers.Start(t)
 	target, err := url.Parse(calls.URL)
@@ -206,7 +207,7 @@ func standIn(t *testing.T) string {
 	return server.URL
 }
 
-// sendProxied asks as a provider's client does that bears Mneme's key beside the provider's.
+// sendProxied sends a request as a provider's client does, with Mneme's key in addition to the provider's.
 func sendProxied(c client, method, path, body string) reply {
 	return sendProxiedTo(c, method, path, body)
 }
@@ -228,7 +229,7 @@ func sendProxiedTo(c client, method, path, body string, headers ...string) reply
 	return c.do(method, path, []byte(body), headers...)
 }
 
-// sendConsole asks as the console's own pages do.
+// sendConsole sends a request as the console's own pages do.
 func sendConsole(c client, method, path, body string) reply {
 	headers := []string{"X-Mneme-Console", "1", "Sec-Fetch-Site", "same-origin"}
 	if body == "" {

@@ -5,41 +5,43 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// matrixRow is one route: who may, and a request that succeeds for whoever may. In path, query and body {name} stands
-// for a thing of the tenant (see tenancy), {new} for an id that nobody has used.
+// matrixRow is one route, the roles that may use it, and a request that succeeds for them. In path, query and body,
+// {name} stands for a thing of the tenant (see tenancy), {new} for an unused id.
 type matrixRow struct {
 	route string // method and path as in openapi.json
-	least string // the lowest role that may
-	ok    int    // status of the success
+	least string // the lowest role with access
+	ok    int    // status of a successful answer
 	body  string // JSON
 
 	query string
-	// in and out are the statuses for a tenant_admin's key narrowed to the project, and to another one; 0: what follows
-	// from the route: below a project ok and 404, elsewhere ok and ok.
+	// in and out are the statuses for a tenant_admin's key limited to the project, and to another project. 0 means the
+	// default: below a project ok and 404, elsewhere ok and ok.
 	in, out int
-	// apart is the status for an agent's key narrowed to a namespace in which nothing is; 0: it is refused with a 403.
+	// apart is the status for an agent's key limited to an empty namespace. 0 means a 403.
 	apart int
-	// operator is the status for the root key, with and without a tenant; 0: 422 without one, else what root may.
+	// operator is the status for the root key, with and without a tenant. 0 means 422 without one, and the usual status
+	// for root with one.
 	operator int
-	// own: the key alone says which tenant is meant, and ?tenant= changes nothing.
+	// own means that the key alone determines the tenant, and ?tenant= changes nothing.
 	own bool
-	// send is how to ask, where that is not plain.
+	// send sends the request, if that needs more than do.
 	send func(c client, method, path, body string) reply
-	// consumes: the success takes away a thing that other rows need.
+	// consumes means that success removes a thing that other rows need.
 	consumes bool
-	// varies: answers differ from one time to the next by themselves.
+	// varies means that answers differ each time.
 	varies bool
-	// lines: the answer is not one JSON value.
+	// lines means that the answer is not a single JSON value.
 	lines bool
 }
 
-// matrixRows has a row for every route that there is: the matrix fails without.
+// matrixRows has a row for every route; TestMatrixIsComplete checks this.
 func matrixRows() []matrixRow {
 	const (
 		open, reader, agent, admin, root = "open", "reader", "agent", "tenant_admin", "root"
@@ -109,7 +111,7 @@ func matrixRows() []matrixRow {
 		{route: "PUT " + policy + "/live", least: admin, ok: 200, body: `{"version":2}`, in: 403, out: 403},
 		{route: "POST /api/v1/keys", least: admin, ok: 201, out: 404,
 			body: `{"name":"{marker}","role":"reader","projects":["{project}"]}`},
-		// The key is one of the whole tenant, which a narrowed one does not see.
+		// The key belongs to the whole tenant, so a limited key does not see it.
 		{route: "POST /api/v1/keys/{key}/rotate", least: admin, ok: 200, in: 404, out: 404},
 		{route: "POST /api/v1/tenants", least: root, ok: 201, body: `{"id":"{new}","name":"{marker}"}`},
 
@@ -120,7 +122,7 @@ func matrixRows() []matrixRow {
 		{route: "DELETE /api/v1/keys/{key}", least: admin, ok: 204, in: 404, out: 404, consumes: true},
 		{route: "DELETE /api/v1/tenants/{tenant}", least: root, ok: 204, consumes: true},
 	})
-	slices.SortStableFunc(rows, func(a, b matrixRow) int { // what takes away comes last
+	slices.SortStableFunc(rows, func(a, b matrixRow) int { // rows that remove something come last
 		switch {
 		case a.consumes == b.consumes:
 			return 0
@@ -132,7 +134,7 @@ func matrixRows() []matrixRow {
 	return rows
 }
 
-// boardRows are those of boards under both prefixes. Whether a narrowed key reaches a board follows from its projects.
+// boardRows returns the routes of boards under both prefixes. A limited key can use the boards of its projects.
 func boardRows() (rows []matrixRow) {
 	const reader, agent = "reader", "agent"
 	boards := []string{"/api/v1/boards", "/api/v1/agent/boards"}
@@ -175,7 +177,7 @@ func boardRows() (rows []matrixRow) {
 	return rows
 }
 
-// memoryRows are those of memories and tools.
+// memoryRows returns the routes of memories and tools.
 func memoryRows() []matrixRow {
 	const (
 		reader, agent = "reader", "agent"
@@ -203,7 +205,7 @@ func memoryRows() []matrixRow {
 	}
 }
 
-// administrationRows are those of what an operator does with a whole tenant's data.
+// administrationRows returns the operator's routes for a whole tenant's data.
 func administrationRows() []matrixRow {
 	const (
 		admin = "tenant_admin"
@@ -221,7 +223,7 @@ func administrationRows() []matrixRow {
 	}
 }
 
-// glanceBack reads the first event of a session's stream, from the session's beginning on.
+// glanceBack reads the first event of a session's stream, from the beginning of the session.
 func glanceBack(c client, method, path, _ string) reply {
 	return glanceBehind(c, method, path, "evt_"+strings.Repeat("0", 58)+".")
 }
@@ -229,7 +231,7 @@ func glanceBack(c client, method, path, _ string) reply {
 // glance reads the first event of a stream.
 func glance(c client, method, path, _ string) reply { return glanceBehind(c, method, path, "") }
 
-// glanceBehind reads a stream behind an event to the end of its first event, then closes it.
+// glanceBehind reads a stream after a given event until the end of the first event, then closes it.
 func glanceBehind(c client, method, path, last string) reply {
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
@@ -259,7 +261,7 @@ func glanceBehind(c client, method, path, last string) reply {
 	}
 }
 
-// sendTenantFile imports a project that nobody has, with a session.
+// sendTenantFile imports a new project with a session.
 func sendTenantFile(c client, method, path, _ string) reply {
 	at := "2026-01-01T00:00:00Z"
 	project := mneme.unique("came")
@@ -271,22 +273,24 @@ func sendTenantFile(c client, method, path, _ string) reply {
 	return c.do(method, path, file, "Content-Type", "application/x-ndjson")
 }
 
-// sendModule uploads a module that nobody has uploaded before.
+// sendModule uploads a new module.
 func sendModule(c client, method, path, _ string) reply {
 	module := wasmtest.Policy(wasmtest.Manifest(mneme.unique("matrix")), wasmtest.Keep())
 	return c.do(method, path, module, "Content-Type", "application/wasm")
 }
 
-// furnish gives a tenant one of each thing that rows name: the names are the same in every tenant where a client
-// chooses them, and what they hold bears the tenant's marker.
+// furnish gives a tenant one of each thing that rows name, under its id where a client chooses that. What they hold bears
+// the tenant's marker.
 func (h *tenancy) furnish() {
-	c := h.admin
-	h.things["project"], h.things["session"], h.things["policy"], h.things["version"] = "shared", "same", "own", "1"
-	c.do("PUT", "/api/v1/projects/shared", object{"name": h.marker}).want(201)
+	c, things := h.admin, h.things
+	at := func(path string) string { return h.fill("/api/v1"+path, url.PathEscape) }
+	project, session := things["project"], things["session"]
+	h.things["version"] = "1"
+	c.do("PUT", at("/projects/{project}"), object{"name": h.marker}).want(201)
 	c.do("PUT", "/api/v1/projects/elsewhere", object{}).want(201)
-	c.post("/api/v1/projects/shared/sessions", object{"id": "same", "title": h.marker}).want(201)
+	c.post(at("/projects/{project}/sessions"), object{"id": session, "title": h.marker}).want(201)
 	var turn turnAnswer
-	c.post("/api/v1/projects/shared/turns", object{"session_id": "same", "messages": []object{user("I am " + h.marker),
+	c.post(at("/projects/{project}/turns"), object{"session_id": session, "messages": []object{user("I am " + h.marker),
 		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker),
 		assistant(h.marker)}}).want(201).into(&turn)
 	h.things["message"] = turn.Messages[0].ID
@@ -294,40 +298,38 @@ func (h *tenancy) furnish() {
 	var window struct {
 		DecisionID string `json:"decision_id"`
 	}
-	c.post("/api/v1/projects/shared/context", object{"session_id": "same", "system": h.marker}).want(200).into(&window)
+	c.post(at("/projects/{project}/context"), object{"session_id": session, "system": h.marker}).want(200).into(&window)
 	h.things["decision"] = window.DecisionID
 	for _, text := range []string{"one", "two"} {
-		c.upload("own", wasmtest.Policy(wasmtest.Manifest("matrix "+text), wasmtest.Keep())).want(201)
+		c.upload(things["policy"], wasmtest.Policy(wasmtest.Manifest("matrix "+text), wasmtest.Keep())).want(201)
 	}
-	c.do("PUT", "/api/v1/policies/own/live", object{"version": 2}).want(200)
+	c.do("PUT", at("/policies/{policy}/live"), object{"version": 2}).want(200)
 	for range 2 {
-		c.do("POST", "/api/v1/projects/shared/memories", object{"key": "kept", "content": "remember " + h.marker,
-			"tags": []string{h.marker}, "session_id": "same"}).want(200, 201)
+		c.do("POST", at("/projects/{project}/memories"), object{"key": things["memory"], "content": "remember " + h.marker,
+			"tags": []string{h.marker}, "session_id": session}).want(200, 201)
 	}
-	c.do("PUT", "/api/v1/boards/board", object{"name": h.marker, "projects": []string{"shared"}}).want(201)
-	c.do("PUT", "/api/v1/boards/board/agents/helper", object{"display_name": h.marker, "lead": true}).want(201)
+	c.do("PUT", at("/boards/{board}"), object{"name": h.marker, "projects": []string{project}}).want(201)
+	c.do("PUT", at("/boards/{board}/agents/{agent}"), object{"display_name": h.marker, "lead": true}).want(201)
 	var entry struct{ ID string }
-	c.post("/api/v1/boards/board/memory", object{"content": "@helper " + h.marker,
+	c.post(at("/boards/{board}/memory"), object{"content": "@helper " + h.marker,
 		"tags": []string{"chat"}}).want(201).into(&entry)
 	var inbox struct{ Items []struct{ ID string } }
-	c.get("/api/v1/boards/board/agents/helper/notifications").want(200).into(&inbox)
-	h.things["memory"], h.things["board"], h.things["agent"], h.things["notice"] = "kept", "board", "helper",
-		inbox.Items[0].ID
+	c.get(at("/boards/{board}/agents/{agent}/notifications")).want(200).into(&inbox)
+	h.things["notice"] = inbox.Items[0].ID
 	h.secrets = append(h.secrets, entry.ID[:len("bme_")+8], inbox.Items[0].ID[:len("ntf_")+8])
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)
 	h.things["key"] = spare.ID
 	h.things["signs"] = spare.Key
-	h.things["value"] = "plan"
 	h.things["model"], h.things["response"], h.things["operation"] = "gpt-4.1", "resp_same", "variations"
 	h.things["conversation"], h.things["item"], h.things["file"], h.things["batch"], h.things["vendor"] = "conv_same", "item_same",
 		"file_same", "batch_same", "org"
-	c.do("PATCH", "/api/v1/projects/shared/settings", object{"history_max_messages": 48}).want(200)
-	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
+	c.do("PATCH", at("/projects/{project}/settings"), object{"history_max_messages": 48}).want(200)
+	c.do("PUT", at("/boards/{board}/values/{value}"), object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
 }
 
-// describedRoutes are all routes of openapi.json.
+// describedRoutes returns all routes of openapi.json.
 func describedRoutes(c client) map[string]bool {
 	var description struct {
 		Paths map[string]map[string]json.RawMessage

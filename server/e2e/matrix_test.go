@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,22 +16,28 @@ type tenancy struct {
 	server      *process
 	root, admin client
 	things      map[string]string // by thingName
-	keys        map[string]string // by who
+	keys        map[string]string // by the name of the caller
 	marker      string
-	secrets     []string // what no other tenant may ever see
+	secrets     []string // what no other tenant may see
 }
 
-// apart is the key of an agent that is narrowed to a namespace in which nothing is.
+// apart is the key of an agent that is limited to an empty namespace.
 const apart = "apart"
 
-// newTenancy makes a tenant whose things are called as those of any other.
+// newTenancy creates a tenant whose things have the same names as those of any other.
 func newTenancy(t testing.TB, server *process) *tenancy {
 	t.Helper()
-	h := &tenancy{server: server, root: server.client(t).as(rootKey), things: map[string]string{},
-		keys: map[string]string{}}
-	id := mneme.unique("matrix")
-	h.marker = "secret-of-" + id + "."
-	h.things["tenant"], h.things["marker"] = id, h.marker
+	return newTenancyOf(t, server, map[string]string{"tenant": mneme.unique("matrix"), "project": "shared", "session": "same",
+		"policy": "own", "memory": "kept", "board": "board", "agent": "helper", "value": "plan"})
+}
+
+// newTenancyOf makes a tenant whose things have the given ids.
+func newTenancyOf(t testing.TB, server *process, ids map[string]string) *tenancy {
+	t.Helper()
+	h := &tenancy{server: server, root: server.client(t).as(rootKey), things: maps.Clone(ids), keys: map[string]string{}}
+	id := ids["tenant"]
+	h.marker = "secret-of-" + mneme.unique("tenant") + "."
+	h.things["marker"] = h.marker
 	var made struct {
 		AdminKey string `json:"admin_key"`
 	}
@@ -60,33 +67,39 @@ func newTenancy(t testing.TB, server *process) *tenancy {
 
 var thingName = regexp.MustCompile(`\{(\w+)\}`)
 
-// fill puts a tenancy's things in place of their names.
-func (h *tenancy) fill(s string) string {
+// fill puts a tenancy's things in place of their names, each encoded.
+func (h *tenancy) fill(s string, encode func(string) string) string {
 	return thingName.ReplaceAllStringFunc(s, func(name string) string {
 		name = name[1 : len(name)-1]
 		if name == "new" {
-			return mneme.unique("new")
+			return encode(mneme.unique("new"))
 		}
 		thing, ok := h.things[name]
 		if !ok {
 			h.admin.t.Fatalf("no thing %q: furnish it", name)
 		}
-		return thing
+		return encode(thing)
 	})
+}
+
+// inJSON encodes a text as part of a JSON string.
+func inJSON(s string) string {
+	raw, _ := json.Marshal(s)
+	return string(raw[1 : len(raw)-1])
 }
 
 // ask sends a row's request about h's things with somebody's key.
 func (r matrixRow) ask(h *tenancy, c client, tenant string) reply {
 	method, path, _ := strings.Cut(r.route, " ")
-	path = h.fill(path)
-	query := h.fill(r.query)
+	path = h.fill(path, url.PathEscape)
+	query := h.fill(r.query, url.QueryEscape)
 	if tenant != "" {
-		query = strings.TrimPrefix(query+"&tenant="+tenant, "&")
+		query = strings.TrimPrefix(query+"&tenant="+url.QueryEscape(tenant), "&")
 	}
 	if query != "" {
 		path += "?" + query
 	}
-	body := h.fill(r.body)
+	body := h.fill(r.body, inJSON)
 	switch {
 	case r.send != nil:
 		return r.send(c, method, path, body)
@@ -98,7 +111,7 @@ func (r matrixRow) ask(h *tenancy, c client, tenant string) reply {
 
 var roleOrder = []string{"open", "reader", "agent", "tenant_admin", "root"}
 
-// want is the status that the contract's table of roles asks for.
+// want returns the status that the documented table of roles requires.
 func (r matrixRow) want(who string) int {
 	project := strings.Contains(r.route, "/projects/{project}") || strings.Contains(r.route, "/boards/{board}") ||
 		strings.Contains(r.route, "/p/{project}")
@@ -115,7 +128,7 @@ func (r matrixRow) want(who string) int {
 		return 401
 	case "root":
 		if r.least != "root" && r.least != "open" {
-			return 422 // it has to say whose things it means
+			return 422 // the request must name a tenant
 		}
 	case "root with a tenant":
 		role = "root"
@@ -141,7 +154,7 @@ func (r matrixRow) want(who string) int {
 	return r.ok
 }
 
-// TestMatrixIsComplete fails when a route has no row.
+// TestMatrixIsComplete fails if a route has no row.
 func TestMatrixIsComplete(t *testing.T) {
 	routes := describedRoutes(shared(t))
 	for _, row := range matrixRows() {
@@ -155,7 +168,7 @@ func TestMatrixIsComplete(t *testing.T) {
 	}
 }
 
-// TestMatrixOfRoles has everybody try every route: each may what the contract's table says, and no more.
+// TestMatrixOfRoles sends every request with every key: each may do what the documented table says, and no more.
 func TestMatrixOfRoles(t *testing.T) {
 	server := startMatrix(t)
 	h := newTenancy(t, server)
@@ -189,14 +202,15 @@ func TestMatrixOfRoles(t *testing.T) {
 				row.keepsToItsKey(t, h)
 				return
 			}
-			// A tenant that there is not, for root; another tenant, for anybody else.
+			// An unknown tenant, for root; another tenant, for all other keys.
 			row.ask(h, h.root.in(t), "nobody").problem(404)
 			row.ask(h, h.admin.in(t), "default").problem(404)
 		})
 	}
 }
 
-// look gives what a tenancy's owner sees of it: the answers of all rows that only read, but for what changes by itself.
+// look returns what a tenancy's owner sees of it: the answers of all rows that only read, without fields that always
+// change.
 func (h *tenancy) look(t testing.TB) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
@@ -209,10 +223,10 @@ func (h *tenancy) look(t testing.TB) map[string]string {
 	return seen
 }
 
-// steady matches the fields that change by themselves.
+// steady matches fields that change by themselves.
 var steady = regexp.MustCompile(`"(last_used_at|failures|request_id)":("[^"]*"|null|\d+)`)
 
-// reveals tells which of a tenancy's secrets stands in an answer.
+// reveals returns the secret of a tenancy that an answer contains, or "".
 func (h *tenancy) reveals(r reply) string {
 	for _, secret := range h.secrets {
 		if strings.Contains(string(r.body), secret) {
@@ -227,8 +241,8 @@ func (h *tenancy) reveals(r reply) string {
 	return ""
 }
 
-// TestMatrixOfTenants has one tenant's keys try every route on its own things and on another's: what they do is done to
-// their own alone, and of the other they see, count, change and delete nothing.
+// TestMatrixOfTenants sends every request with one tenant's keys, about its own things and another's. Requests affect
+// only their own tenant, and see, count, change and delete nothing of the other.
 func TestMatrixOfTenants(t *testing.T) {
 	server := startMatrix(t)
 	red, blue := newTenancy(t, server), newTenancy(t, server)
@@ -253,7 +267,7 @@ func TestMatrixOfTenants(t *testing.T) {
 	}
 }
 
-// trespass asks with one's own key, first for the other's things where they have other names, then for one's own.
+// trespass sends a request for the other's things, if these have other names, then for one's own.
 func (r matrixRow) trespass(t *testing.T, mine, theirs *tenancy, who string) {
 	t.Helper()
 	c := mine.root.in(t).as(mine.keys[who])
@@ -279,13 +293,13 @@ func (r matrixRow) trespass(t *testing.T, mine, theirs *tenancy, who string) {
 	r.silent(t, r.ask(mine, c, theirs.things["tenant"]), theirs, who, theirs.things["tenant"])
 }
 
-// named gives what a request itself names, which an answer may repeat.
+// named returns the names in the request itself, which an answer may repeat.
 func (r matrixRow) named(h *tenancy) string {
 	_, path, _ := strings.Cut(r.route, " ")
-	return h.fill(path)
+	return h.fill(path, url.PathEscape)
 }
 
-// silent wants an answer to hold nothing of another tenant but what the request said itself.
+// silent checks that an answer contains nothing of another tenant except what the request said itself.
 func (r matrixRow) silent(t *testing.T, answer reply, of *tenancy, who, said string) {
 	t.Helper()
 	if secret := of.reveals(answer); secret != "" && !strings.Contains(said, secret) {
@@ -294,7 +308,7 @@ func (r matrixRow) silent(t *testing.T, answer reply, of *tenancy, who, said str
 	}
 }
 
-// TestMatrixCanFail: the rows reach what they are about. Each success shows or changes something of its own tenant.
+// TestMatrixCanFail: each row's successful request shows or changes something of its own tenant.
 func TestMatrixCanFail(t *testing.T) {
 	h := newTenancy(t, startMatrix(t))
 	before := h.look(t)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestMCPWithAnotherClient drives a session over each transport with the protocol's TypeScript client, which shares no
-// code with the SDK that Mneme uses. It needs Node and npm's registry, or what npm kept of it; CI has them.
+// TestMCPWithAnotherClient runs a session over each transport with the protocol's TypeScript client, which shares no
+// code with the SDK that Mneme uses. It needs Node and npm's registry or npm's cache; CI has them.
 func TestMCPWithAnotherClient(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

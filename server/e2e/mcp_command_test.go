@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestMCPCommandRefuses: what cannot work is said in one line on stderr, and stdout stays the protocol's.
+// TestMCPCommandRefuses: a command that cannot work says so in one line on stderr, and stdout has only messages of the
+// protocol.
 func TestMCPCommandRefuses(t *testing.T) {
 	server := embedded(t, t.TempDir())
 	for name, test := range map[string]struct {
@@ -40,7 +41,8 @@ func TestMCPCommandRefuses(t *testing.T) {
 	}
 }
 
-// TestMCPCommandEnds: when its client is gone or it is asked to, without an error and with nothing lost.
+// TestMCPCommandEnds: the command ends without an error and without losing anything when its client is gone or it is
+// asked to stop.
 func TestMCPCommandEnds(t *testing.T) {
 	data := t.TempDir()
 	for _, end := range []string{"stdin", "signal"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpSession is a session of the SDK's own client with the program.
+// mcpSession is a session with the program by the SDK's own client.
 type mcpSession struct {
 	t testing.TB
 	*mcp.ClientSession
@@ -41,7 +41,7 @@ func connect(t testing.TB, over mcp.Transport, version string) (*mcpSession, err
 	return &mcpSession{t, s}, nil
 }
 
-// overHTTP is the transport to a server's /mcp. Headers come as name, value pairs.
+// overHTTP returns the transport to a server's /mcp. Headers are pairs of name and value.
 func (c client) overHTTP(query string, headers ...string) mcp.Transport {
 	h := withHeaders{"Authorization": "Bearer " + c.key}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -51,7 +51,7 @@ func (c client) overHTTP(query string, headers ...string) mcp.Transport {
 		HTTPClient: &http.Client{Transport: h, Timeout: patience}}
 }
 
-// mcpCommand is `mneme mcp`; what it says on stderr goes to the log.
+// mcpCommand returns `mneme mcp`, with its stderr in the log.
 func mcpCommand(t testing.TB, key string, args ...string) (*exec.Cmd, *tail) {
 	t.Helper()
 	binary, err := mneme.build()
@@ -64,7 +64,7 @@ func mcpCommand(t testing.TB, key string, args ...string) (*exec.Cmd, *tail) {
 	return cmd, log
 }
 
-// Write makes a tail a place to write to.
+// Write lets a tail be used as an io.Writer.
 func (l *tail) Write(p []byte) (int, error) {
 	l.add(string(p))
 	return len(p), nil
@@ -80,7 +80,7 @@ func overStdio(t testing.TB, key string, args ...string) mcp.Transport {
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}
 }
 
-// mustConnect fails the test where no session comes about.
+// mustConnect fails the test if there is no session.
 func mustConnect(t testing.TB, over mcp.Transport) *mcpSession {
 	t.Helper()
 	s, err := connect(t, over, "")
@@ -90,7 +90,7 @@ func mustConnect(t testing.TB, over mcp.Transport) *mcpSession {
 	return s
 }
 
-// use calls a tool, which must come to a result; text is that for the model.
+// use calls a tool, which must return a result, and returns the text for the model.
 func (s *mcpSession) use(name string, arguments any) (text string, r *mcp.CallToolResult) {
 	s.t.Helper()
 	r, err := s.try(name, arguments)
@@ -109,7 +109,7 @@ func (s *mcpSession) try(name string, arguments any) (*mcp.CallToolResult, error
 	return s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: arguments})
 }
 
-// refused is the code that Mneme gives an error of the protocol.
+// refused returns the code of Mneme in an error of the protocol.
 func refused(t testing.TB, err error) (code string, detail string) {
 	t.Helper()
 	var data struct{ Code string }

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestMCPSession: over each transport a client lists the tools as HTTP does, stores, recalls, corrects and forgets, and
-// is told what it does wrong, in every version of the protocol.
+// TestMCPSession: over each transport and in every version of the protocol, a client lists the same tools as HTTP does,
+// stores, recalls, corrects and forgets, and is told about its mistakes.
 func TestMCPSession(t *testing.T) {
 	c := own(t)
 	key, data := c.newKey("agent"), t.TempDir()
@@ -74,14 +74,14 @@ func (s *mcpSession) converse(c client) {
 
 	if text, r := s.use("memory_store",
 		object{"key": "favourite colour", "content": "Ada's favourite colour is teal. <ünï>"}); r.IsError ||
-		r.StructuredContent.(map[string]any)["key"] != "favourite_colour" ||
-		!strings.Contains(text, "favourite_colour") {
+		r.StructuredContent.(map[string]any)["key"] != "favourite colour" ||
+		!strings.Contains(text, "favourite colour") {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	s.use("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily"})
 	text, r := s.use("memory_recall", object{"query": "which favourite colour has Ada?"})
 	if found := r.StructuredContent.(map[string]any)["memories"].([]any); r.IsError || len(found) == 0 ||
-		!strings.Contains(text, "teal. <ünï>") || found[0].(map[string]any)["key"] != "favourite_colour" {
+		!strings.Contains(text, "teal. <ünï>") || found[0].(map[string]any)["key"] != "favourite colour" {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	if text, r := s.use("memory_store", object{"key": "x", "content": "y", "colour": "red"}); !r.IsError ||
@@ -104,7 +104,7 @@ func (s *mcpSession) converse(c client) {
 	}
 }
 
-// resources looks at memories as resources, and at the prompt.
+// resources tests memories as resources, and the prompt.
 func (s *mcpSession) resources() {
 	t := s.t
 	t.Helper()
@@ -126,7 +126,7 @@ func (s *mcpSession) resources() {
 		}
 		found[r.URI] = read.Contents[0].Text
 	}
-	want := map[string]string{"memory://core/favourite_colour": "Ada's favourite colour is teal. <ünï>",
+	want := map[string]string{"memory://core/favourite%20colour": "Ada's favourite colour is teal. <ünï>",
 		"memory://daily/lunch": "Ada had soup for lunch.", "memory://core/users/a%2Fb/home": long}
 	if !maps.Equal(found, want) {
 		t.Errorf("resources: %.300v", found)
@@ -156,8 +156,8 @@ func (s *mcpSession) resources() {
 	s.use("memory_forget", object{"key": "home", "namespace": space})
 }
 
-// TestMCPKeys: each message is its key's own. A lower role, no key or a deleted one reach nothing, whatever session
-// they say they are of, and a key reaches only its projects.
+// TestMCPKeys: each message has the rights of its own key. With a lower role, or without a valid key, it reaches
+// nothing, whatever session it names, and a key reaches only its projects.
 func TestMCPKeys(t *testing.T) {
 	c, other := own(t), own(t)
 	for key, want := range map[string]string{"": "Unauthorized", "mk_unknown": "Unauthorized",
@@ -197,7 +197,7 @@ func TestMCPKeys(t *testing.T) {
 	if code, _ := refused(t, err); code != "not_found" {
 		t.Errorf("another project: %v", err)
 	}
-	_, err = mustConnect(t, c.overHTTP("?session=two%20words")).try("memory_recall", object{"query": "*"})
+	_, err = mustConnect(t, c.overHTTP("?session=two%09words")).try("memory_recall", object{"query": "*"})
 	if code, _ := refused(t, err); code != "invalid_id" {
 		t.Errorf("an odd session: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestMCPKeys(t *testing.T) {
 	}
 }
 
-// TestMCPBodies: what is no message is refused in words, and nothing that is sent stops the server.
+// TestMCPBodies: an invalid message is refused with a reason, and no message stops the server.
 func TestMCPBodies(t *testing.T) {
 	c := own(t)
 	for body, status := range map[string]int{
@@ -269,8 +269,7 @@ func TestMCPBodies(t *testing.T) {
 	}
 }
 
-// TestMCPSubscriptions: a client of the newest protocol that would wait for changes is told at once that there are
-// none.
+// TestMCPSubscriptions: a client of the newest protocol that subscribes to changes is told at once that there are none.
 func TestMCPSubscriptions(t *testing.T) {
 	c := own(t)
 	begun := time.Now()
@@ -285,7 +284,7 @@ func TestMCPSubscriptions(t *testing.T) {
 	}
 }
 
-// TestMCPConcurrentCalls: calls at once, over one session of each kind, are each carried out once.
+// TestMCPConcurrentCalls: simultaneous calls over one session of each kind are each carried out once.
 func TestMCPConcurrentCalls(t *testing.T) {
 	c := own(t)
 	var group sync.WaitGroup
@@ -309,7 +308,7 @@ func TestMCPConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestMCPOutlivesTheServer: a session goes on after the server was killed and started anew.
+// TestMCPOutlivesTheServer: a session continues after the server was killed and started again.
 func TestMCPOutlivesTheServer(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)

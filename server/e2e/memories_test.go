@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// memory is one memory as the contract shows it.
+// memory is one memory as the API shows it.
 type memory struct {
 	Key        string   `json:"key"`
 	Content    string   `json:"content"`
@@ -31,7 +31,7 @@ type memory struct {
 	} `json:"replaced"`
 }
 
-// page is one page of memories.
+// memoryPage is one page of memories.
 type memoryPage struct {
 	Data       []memory `json:"data"`
 	HasMore    bool     `json:"has_more"`
@@ -45,7 +45,7 @@ func (c *conversation) remember(spec object, statuses ...int) (m memory) {
 	return m
 }
 
-// keys lists the keys of the memories that a query of the list finds, over all pages.
+// keys returns the keys of the memories in a filtered list, over all pages.
 func (c *conversation) keys(query string) (keys []string) {
 	c.t.Helper()
 	cursor := ""
@@ -62,7 +62,7 @@ func (c *conversation) keys(query string) (keys []string) {
 	}
 }
 
-// recalled are the keys of what recall finds, best first.
+// recalled returns the keys of what recall finds, best first.
 func (c *conversation) recalled(query object) (keys []string) {
 	c.t.Helper()
 	var found struct {
@@ -78,7 +78,7 @@ func (c *conversation) recalled(query object) (keys []string) {
 	return keys
 }
 
-// TestMemoryLife: stored, overwritten, shown with its history, forgotten.
+// TestMemoryLife: a memory is stored, overwritten, shown with its history, and forgotten.
 func TestMemoryLife(t *testing.T) {
 	c := own(t)
 	first := c.remember(object{"key": "theme", "content": "The user prefers dark mode.", "tags": []string{"ui"}})
@@ -122,7 +122,7 @@ func TestMemoryLife(t *testing.T) {
 	equal(t, "keys", c.keys(""), []string{made.Key})
 }
 
-// TestMemoryFilters: all filters that are given hold, newest first, bounds included.
+// TestMemoryFilters: a list has the memories that match all given filters, bounds included, newest first.
 func TestMemoryFilters(t *testing.T) {
 	c := own(t)
 	var at []string
@@ -167,7 +167,7 @@ func TestMemoryFilters(t *testing.T) {
 	c.get(c.path("/memories?cursor=%21")).wantCode(422, "invalid_cursor")
 }
 
-// TestMemoryClearAnswers: what is odd is kept to the byte or refused by name, and never anything in between.
+// TestMemoryClearAnswers: odd values are either stored unchanged or refused with the name of the field.
 func TestMemoryClearAnswers(t *testing.T) {
 	c := own(t)
 	for i, content := range []string{"naïve café", "👩‍👩‍👧‍👦 and 🏳️‍🌈", "用户喜欢深色模式。", "המשתמש מעדיף מצב כהה",
@@ -188,7 +188,7 @@ func TestMemoryClearAnswers(t *testing.T) {
 	for code, body := range map[string]object{
 		"too_many":           {"content": "x", "tags": tags},
 		"blank":              {"content": "\u200b\u200d \n"},
-		"invalid_id":         {"content": "x", "key": "user name"},
+		"invalid_id":         {"content": "x", "key": "user\tname"},
 		"invalid_value":      {"content": "x", "category": "forever"},
 		"core_never_expires": {"content": "x", "category": "core", "expires_at": "2999-01-01T00:00:00Z"},
 		"out_of_range":       {"content": "x", "category": "daily", "expires_at": "1999-01-01T00:00:00Z"},
@@ -209,7 +209,7 @@ func TestMemoryClearAnswers(t *testing.T) {
 	c.do("DELETE", c.path("/memories/user%20name"), nil).want(200)
 }
 
-// TestMemoriesOutliveSessionsButNotProjects.
+// TestMemoriesOutliveSessionsButNotProjects deletes a session, and then its project.
 func TestMemoriesOutliveSessionsButNotProjects(t *testing.T) {
 	c := own(t)
 	c.turn("thread", user("hello")).want(201)
@@ -223,7 +223,7 @@ func TestMemoriesOutliveSessionsButNotProjects(t *testing.T) {
 	equal(t, "in the project made again", c.keys(""), nil)
 }
 
-// TestMemoriesAreApart: tenants, projects and keys that are narrowed to projects see only what is theirs.
+// TestMemoriesAreApart: tenants, projects and keys limited to projects see only their own memories.
 func TestMemoriesAreApart(t *testing.T) {
 	red, blue := own(t), own(t)
 	var made struct {
@@ -264,8 +264,7 @@ func TestMemoriesAreApart(t *testing.T) {
 	equal(t, "red", red.keys(""), []string{"same"})
 }
 
-// TestMemoryIdempotency: a request sent again is answered as it was, and stores nothing; with another body it is
-// refused.
+// TestMemoryIdempotency: a repeated request gets the same answer and stores nothing; with another body it is refused.
 func TestMemoryIdempotency(t *testing.T) {
 	c := own(t)
 	send := func(path string, body object, key string) reply {
@@ -286,8 +285,8 @@ func TestMemoryIdempotency(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedMemoriesSurviveACrash kills the server amid writers: what was acknowledged is there and recallable at
-// once, and what was forgotten stays so.
+// TestAcknowledgedMemoriesSurviveACrash kills the server while writers are active. Acknowledged memories are there and
+// can be recalled at once, and forgotten ones stay forgotten.
 func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -355,7 +354,7 @@ func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
 	}
 }
 
-// called is what a tool answers.
+// called is the result of a tool.
 type called struct {
 	Content    string         `json:"content"`
 	Structured map[string]any `json:"structured"`
@@ -369,18 +368,18 @@ func (c *conversation) call(name string, arguments any) (r called) {
 	return r
 }
 
-// TestToolSession: a model stores, recalls, corrects and forgets, and is told how to do better where it errs.
+// TestToolSession: a model stores, recalls, corrects and forgets, and its errors tell it what to do instead.
 func TestToolSession(t *testing.T) {
 	c := own(t)
 	if r := c.call("memory_store", object{"key": "favourite colour",
 		"content": "Ada's favourite colour is teal."}); r.IsError ||
-		r.Structured["key"] != "favourite_colour" {
+		r.Structured["key"] != "favourite colour" {
 		t.Fatalf("%+v", r)
 	}
 	c.call("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily",
 		"tags": "food"})
 	r := c.call("memory_recall", `{"query":"which colour does Ada like?","limit":"1","since":null}`)
-	if r.IsError || !strings.Contains(r.Content, "favourite_colour") || !strings.Contains(r.Content, "teal") ||
+	if r.IsError || !strings.Contains(r.Content, "favourite colour") || !strings.Contains(r.Content, "teal") ||
 		strings.Contains(r.Content, "soup") {
 		t.Errorf("%+v", r)
 	}
@@ -415,7 +414,7 @@ func TestToolSession(t *testing.T) {
 	}
 }
 
-// TestToolShapes: each provider's tools are of exactly its shape.
+// TestToolShapes: each provider's tools have exactly the shape that it requires.
 func TestToolShapes(t *testing.T) {
 	c := shared(t)
 	for format, want := range map[string][]string{

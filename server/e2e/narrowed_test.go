@@ -14,7 +14,7 @@ func (c client) narrowed(namespaces ...[]string) client {
 	return c.as(made.Key)
 }
 
-// A key that is narrowed to a namespace reaches it without naming it, and nothing outside it.
+// A key limited to a namespace uses it without naming it, and can access nothing outside it.
 func TestKeyOfANamespace(t *testing.T) {
 	c := own(t)
 	memories := c.path("/memories")
@@ -61,7 +61,7 @@ func TestKeyOfANamespace(t *testing.T) {
 			t.Errorf("a tool reaches %v: %s", foreign, text)
 		}
 	}
-	// Forgetting needs a condition of its own, and takes nothing from others.
+	// Forgetting needs a condition, and does not affect others.
 	ada.post(memories+"/forget", object{}).wantCode(422, "required")
 	ada.post(memories+"/forget", object{"tags": []string{"health"}}).want(200)
 	ada.get(memories + "/allergy").problem(404)
@@ -95,8 +95,8 @@ func TestKeyOfANamespace(t *testing.T) {
 	}
 }
 
-// A session belongs to the namespace that its first turn names, or that of the key: windows, tools and recall look there,
-// and keys of other namespaces do not find it.
+// A session belongs to the namespace that its first turn names, or to that of the key. Windows, tools and recall search
+// there, and keys of other namespaces do not find the session.
 func TestSessionOfANamespace(t *testing.T) {
 	c := own(t)
 	ada, bob := c.client.narrowed([]string{"users", "ada"}), c.client.narrowed([]string{"users", "bob"})
@@ -142,7 +142,7 @@ func TestSessionOfANamespace(t *testing.T) {
 	}
 	for _, scope := range []string{"transcript", "both"} {
 		for _, query := range []string{"parrot", "*"} {
-			for range 2 { // not indexed yet, and perhaps indexed
+			for range 2 { // not indexed at first, and perhaps indexed the second time
 				body := object{"query": query, "scope": scope, "limit": 50}
 				text := string(ada.post(c.path("/memories/recall"), body).want(200).body)
 				if !strings.Contains(text, "blue") || !strings.Contains(text, "parrot of ada") || strings.Contains(text, "bob") || strings.Contains(text, "red") {

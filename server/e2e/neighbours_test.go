@@ -13,9 +13,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// TestCampaignNeighbours: while a tenant asks for one window after the other with a module that takes all it can,
-// another tenant is answered each time, and each of the attacker's steps ends with a name. It prints what the attack
-// cost, and the neighbour's times as multiples of those of a quiet phase right before.
+// TestCampaignNeighbours: while a tenant asks for one window after another with a module that takes all the resources
+// it can, every request of another tenant is answered, and each of the attacker's steps ends with a documented outcome.
+// The test prints the cost of the attack, and the neighbour's times as multiples of those in a quiet phase right
+// before.
 func TestCampaignNeighbours(t *testing.T) {
 	root := start(t, t.TempDir()).client(t).as(rootKey)
 	tenant := func(name string) *conversation {
@@ -76,7 +77,7 @@ func attack(t *testing.T, neighbour, attacker *conversation, m hostile.Neighbour
 	for range rushers {
 		wg.Go(func() {
 			for !over.Load() {
-				// Beyond its share an attacker may be told to come back later.
+				// An attacker beyond its share may be asked to come back later.
 				r, err := attacker.try("POST", attacker.path("/context"), body)
 				if err != nil || r.status != 200 && r.status != 429 && r.status != 503 {
 					t.Errorf("%s: status %d, %v", m.Name, r.status, err)
@@ -99,7 +100,7 @@ func attack(t *testing.T, neighbour, attacker *conversation, m hostile.Neighbour
 		fmt.Sprintf("%.1f", float64(first.Duration)/1000), fmt.Sprint(calls.Load()), ratio(50), ratio(99))
 }
 
-// headed says that the table has its first line.
+// headed is set once the first line of the table was printed.
 var headed atomic.Bool
 
 // stepEnd is how one step of a pipeline ended.
@@ -109,6 +110,6 @@ type stepEnd struct {
 	Duration        uint64 `json:"duration_us"`
 }
 
-// namedOutcomes are all that a step may end with.
+// namedOutcomes are all outcomes of a step.
 var namedOutcomes = []string{"ok", "fuel_exhausted", "trap", "depth", "memory", "bad_plan", "host_quota", "timeout",
 	"author_error", "unavailable", "fallback"}

@@ -17,7 +17,7 @@ func (c client) upload(name string, module []byte) reply {
 	return c.do("POST", policiesPath+"?name="+url.QueryEscape(name), module, "Content-Type", "application/wasm")
 }
 
-// keepByTag is the SDK's example, as its author would upload it.
+// keepByTag returns the SDK's example, as its author would upload it.
 func keepByTag(t testing.TB) []byte {
 	t.Helper()
 	module, err := os.ReadFile("../../sdk/policy/go/examples/keep-by-tag/keep-by-tag.wasm")
@@ -29,7 +29,7 @@ func keepByTag(t testing.TB) []byte {
 
 func tagged(m object, tag string) object { m["tags"] = []string{tag}; return m }
 
-// version is a policy version as listed.
+// version is a policy version in a list.
 type version struct {
 	Name    string
 	Version int
@@ -47,7 +47,7 @@ type version struct {
 	} `json:"set_back"`
 }
 
-// TestPolicyLife: from the upload to windows that the policy changes, to rollback and deletion.
+// TestPolicyLife: a policy is uploaded, changes windows, is rolled back and deleted.
 func TestPolicyLife(t *testing.T) {
 	admin := own(t)
 	name := mneme.unique("by-tag")
@@ -153,7 +153,7 @@ func TestPolicyLife(t *testing.T) {
 		"policy.upload", "policy.upload"})
 }
 
-// TestRefusedModules: each refusal is a 422 that names the check, and leaves nothing behind.
+// TestRefusedModules: each refusal is a 422 that names the failed check, and nothing is stored.
 func TestRefusedModules(t *testing.T) {
 	admin := shared(t)
 	name := mneme.unique("refused")
@@ -189,8 +189,8 @@ func TestRefusedModules(t *testing.T) {
 	admin.upload(name, nil).wantCode(400, "body_missing")
 }
 
-// TestPolicyRoles: agents and readers read policies; only a tenant's admin changes or tries them, and no other tenant
-// knows of them.
+// TestPolicyRoles: agents and readers can read policies; only a tenant's admin can change or try them, and other
+// tenants cannot see them.
 func TestPolicyRoles(t *testing.T) {
 	admin := shared(t)
 	name := mneme.unique("roles")

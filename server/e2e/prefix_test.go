@@ -13,11 +13,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// kept is what windows of one format and budget have in common with the windows before them.
+// kept is what windows of one format and budget have in common with the previous windows.
 type kept struct {
 	windows, cuts int
 	share, fill   float64 // sums
-	cutting       int     // windows that left something out, over which fill is summed
+	cutting       int     // windows that left something out; fill is summed over them
 }
 
 func (k *kept) String() string {
@@ -25,13 +25,13 @@ func (k *kept) String() string {
 		k.share/float64(max(k.windows, 1)), k.cuts, k.fill/float64(max(k.cutting, 1)), k.cutting)
 }
 
-// prefixes adds up what windows share, by what was asked.
+// prefixes sums what windows share, by format and budget.
 type prefixes struct {
 	mu   sync.Mutex
 	sums map[string]*kept
 }
 
-// follower listens to one session's windows.
+// follower returns a function that compares each of a session's windows with the previous one.
 func (p *prefixes) follower(t testing.TB, kind string, from int) func(modelCall, reply) {
 	last := map[string][]byte{}
 	return func(call modelCall, answer reply) {
@@ -73,7 +73,7 @@ func (p *prefixes) follower(t testing.TB, kind string, from int) func(modelCall,
 	}
 }
 
-// promptOf is a window as one text, in the order in which a provider reads it.
+// promptOf returns a window as one text, in the order in which a provider reads it.
 func promptOf(w *window) []byte {
 	out := []byte(w.System)
 	for _, m := range w.Messages {
@@ -82,7 +82,7 @@ func promptOf(w *window) []byte {
 	return out[:len(out)-1]
 }
 
-// long is one turn of 60 tool steps behind the turns of recorded sessions.
+// long returns a turn of 60 tool steps that follows the turns of recorded sessions.
 func long(t testing.TB, number int) hard.Turn {
 	t.Helper()
 	input := []json.RawMessage{json.RawMessage(`{"role":"user","content":"Go through every booking, one by one."}`)}
@@ -107,8 +107,8 @@ func long(t testing.TB, number int) hard.Turn {
 	return made.Turns[0]
 }
 
-// TestCampaignPrefix plays the recorded sessions, each alone and all of them in one, and one turn of 60 tool steps behind
-// them. Each window begins with most of the one before it, and the budget is used.
+// TestCampaignPrefix plays the recorded sessions, each alone and all of them in one, followed by one turn of 60 tool
+// steps. Each window begins with most of the previous one, and the budget is used.
 func TestCampaignPrefix(t *testing.T) {
 	t.Parallel()
 	all := transcripts(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
-// patience bounds every wait for the program itself; nothing is measured by it.
+// patience is the maximum wait for the program. It is not a measurement.
 const patience = 60 * time.Second
 
 // program is the built binary and the server that most tests share.
@@ -31,7 +31,7 @@ type program struct {
 	names  atomic.Int64
 }
 
-// unique makes a name that no other test of this run uses.
+// unique returns a name that no other test of this run uses.
 func (p *program) unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, p.names.Add(1)) }
 
 var mneme = newProgram()
@@ -64,8 +64,8 @@ func newProgram() *program {
 	return p
 }
 
-// lookAtSources touches every file that the program is built from, so that `go test` knows that its results depend on
-// them and does not answer old ones from its cache.
+// lookAtSources reads every file that the program is built from, so that `go test` knows that its results depend on
+// them and does not reuse cached ones.
 func lookAtSources() error {
 	return filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -78,7 +78,7 @@ func lookAtSources() error {
 	})
 }
 
-// close stops what was started and removes what was built; after a failure it prints what the server last said.
+// close stops what was started and removes what was built. After a failure it prints the server's last output.
 func (p *program) close(failed bool) {
 	if p.folder == "" {
 		return
@@ -118,7 +118,7 @@ type process struct {
 	log  *tail
 }
 
-// anonymous is the memory of the server that no file backs, in KiB.
+// anonymous returns the server's anonymous memory, which no file backs, in KiB.
 func (p *process) anonymous(t testing.TB) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -141,14 +141,14 @@ func launch(binary, data string, args ...string) (*process, error) {
 	return launchWith(binary, data, nil, args...)
 }
 
-// launchWith adds to the environment.
+// launchWith is launch with more environment variables.
 func launchWith(binary, data string, variables []string, args ...string) (*process, error) {
 	store, err := stores.of(data)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
-	// What failed is logged, so that it is among the last lines.
+	// Failed requests are logged, so that they are among the last lines.
 	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store, "MNEME_LOG_SAMPLE=0"),
 		variables...)
 	stderr, err := cmd.StderrPipe()
@@ -184,7 +184,7 @@ func launchWith(binary, data string, variables []string, args ...string) (*proce
 		return nil, fmt.Errorf("the server did not listen within %v:\n%s", patience, p.log)
 	}
 	key, err := os.ReadFile(filepath.Join(data, "admin.key"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that was restored has none
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a restored folder has none
 		p.kill()
 		return nil, err
 	}
@@ -192,10 +192,10 @@ func launchWith(binary, data string, variables []string, args ...string) (*proce
 	return p, nil
 }
 
-// databases gives each data folder a database of its own where the suite runs on PostgreSQL, and the same one at every
-// start on that folder.
+// databases gives each data folder its own database if the suite runs on PostgreSQL, and the same one at every start on
+// that folder.
 type databases struct {
-	start func() (*pgtest.Cluster, error) // nil: the suite runs on the embedded store
+	start func() (*pgtest.Cluster, error) // nil if the suite runs on the embedded store
 	urls  sync.Map                        // of func() (string, error), by data folder
 }
 
@@ -212,7 +212,7 @@ func newDatabases(store string) *databases {
 	panic("MNEME_E2E_STORE must be empty or postgres, not " + store)
 }
 
-// of is the URL of a data folder's store; empty is the embedded one.
+// of returns the URL of a data folder's store, or "" for the embedded one.
 func (d *databases) of(data string) (string, error) {
 	if d.start == nil {
 		return "", nil
@@ -229,7 +229,7 @@ func (d *databases) of(data string) (string, error) {
 	return url.(func() (string, error))()
 }
 
-// where names, in flags, the store of a server that was started on a data folder.
+// where returns the flags for the store of a server that was started on a data folder.
 func (d *databases) where(data string) []string {
 	if url, err := d.of(data); err == nil && url != "" {
 		return []string{"--store", url}
@@ -249,7 +249,7 @@ func (d *databases) close() {
 // rootKey is the operator's key of every server the tests start.
 const rootKey = "root-key-of-the-acceptance-tests-0123456789"
 
-// environment is ours without what would configure the server.
+// environment returns the environment without variables that configure the server.
 func environment() []string {
 	var out []string
 	for _, entry := range os.Environ() {
@@ -282,7 +282,7 @@ func (p *process) stop(t testing.TB) {
 	}
 }
 
-// start runs a server of the test's own on a data folder and kills it when the test ends.
+// start runs a new server on a data folder and kills it when the test ends.
 func start(t testing.TB, data string, args ...string) *process {
 	t.Helper()
 	binary, err := mneme.build()
@@ -302,14 +302,14 @@ func start(t testing.TB, data string, args ...string) *process {
 	return p
 }
 
-// embedded is start on the embedded store, whatever the suite runs on: for what a test does with the data folder
+// embedded is start with the embedded store, whichever store the suite runs on, for tests that use the data folder
 // itself.
 func embedded(t testing.TB, data string, args ...string) *process {
 	t.Helper()
 	return start(t, data, append(args, "--store", "")...)
 }
 
-// shared returns the admin's client of the server that tests share; each uses sessions or projects of its own.
+// shared returns the admin's client of the server that tests share. Each test uses its own sessions or projects.
 func shared(t testing.TB) client {
 	t.Helper()
 	p, err := mneme.shared()
@@ -324,10 +324,10 @@ func (p *process) client(t testing.TB) client {
 		http: &http.Client{Transport: transport, Timeout: patience}}
 }
 
-// transport keeps enough connections for parallel tests.
+// transport keeps enough connections open for parallel tests.
 var transport = &http.Transport{MaxIdleConnsPerHost: 64}
 
-// tail keeps the last lines that a process wrote, or the first ones of its crash.
+// tail keeps the last lines that a process wrote, or the first lines of its crash.
 type tail struct {
 	mu      sync.Mutex
 	lines   []string

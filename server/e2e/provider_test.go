@@ -7,14 +7,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// checkProvider holds the window against the rules of the provider it is for.
+// checkProvider checks the window against the rules of its provider.
 func (s *scene) checkProvider() {
 	for _, fault := range providerFaults(s.ask.target(), s.win.Messages) {
 		s.fault("provider: %s", fault)
 	}
 }
 
-// providerFaults lists what the provider would refuse. A call without a result is legal in the last atom alone.
+// providerFaults lists what the provider would refuse. Only the last atom may have a call without a result.
 func providerFaults(format hard.Format, messages []json.RawMessage) []string {
 	switch format {
 	case hard.Anthropic:
@@ -26,7 +26,7 @@ func providerFaults(format hard.Format, messages []json.RawMessage) []string {
 	}
 }
 
-// chatFaults: results follow their calls directly, once each, with nothing between.
+// chatFaults checks that results follow their calls immediately, once each, with nothing in between.
 func chatFaults(messages []json.RawMessage) (faults []string) {
 	var open []string // ids that must be answered before anything else
 	for i, raw := range messages {
@@ -65,7 +65,8 @@ func chatFaults(messages []json.RawMessage) (faults []string) {
 	return faults
 }
 
-// anthropicFaults: roles alternate from a user on, every call is answered in the very next message, results first.
+// anthropicFaults checks that roles alternate, beginning with a user, and that every call is answered in the next
+// message, results first.
 func anthropicFaults(messages []json.RawMessage) (faults []string) {
 	bad := func(i int, format string, args ...any) {
 		faults = append(faults, sprintf("message %d ", i)+sprintf(format, args...))
@@ -129,7 +130,8 @@ func anthropicFaults(messages []json.RawMessage) (faults []string) {
 	return faults
 }
 
-// responsesFaults: a run of calls is followed by the run of its outputs; a reasoning item stays with the item after it.
+// responsesFaults checks that a run of calls is followed by the run of its outputs, and that a reasoning item stays
+// with the item after it.
 func responsesFaults(messages []json.RawMessage) (faults []string) {
 	var open []string
 	answering, reasoning := false, false

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// asked are the models that windows are sent to: each checks all that its API checks.
+// asked are the models that windows are sent to. Each has all the checks of its API.
 var asked = map[hard.Format]string{hard.Chat: "gpt-4o", hard.Responses: "gpt-5.6", hard.Anthropic: "claude-opus-5-5"}
 
 // bounds are the budgets of the windows: messages and tokens.
 var bounds = [][2]int{{50, 8000}, {1000, 32000}, {50, 900}, {7, 8000}}
 
-// TestCampaignAccepted plays the recorded sessions, each alone and all of them in one, as their agents played them:
-// before each call of the model the turn so far is pending, and the window goes to the provider. The provider refuses
-// none.
+// TestCampaignAccepted plays the recorded sessions as their agents played them, each alone and all of them in one:
+// before each call of the model, the turn so far is pending, and the window is sent to the provider. The provider
+// refuses none.
 func TestCampaignAccepted(t *testing.T) {
 	all := transcripts(t)
 	ids := slices.Sorted(maps.Keys(all))
@@ -48,7 +48,7 @@ func TestCampaignAccepted(t *testing.T) {
 	}
 }
 
-// refusals counts what was refused, with one example for each rule.
+// refusals counts the refusals, with one example for each rule.
 type refusals struct {
 	mu      sync.Mutex
 	windows int
@@ -76,7 +76,7 @@ func (r *refusals) addNone() {
 	r.none++
 }
 
-// modelCall is one call of the model that an agent made, for which it asks for a window.
+// modelCall is an agent's call of the model, for which it asks for a window.
 type modelCall struct {
 	where  string
 	turn   int
@@ -85,7 +85,7 @@ type modelCall struct {
 	tools  []string
 }
 
-// play posts a transcript turn by turn, in each format to a session of its own, and asks for a window at each call of
+// play posts a transcript turn by turn, in each format to a separate session, and asks for a window for each call of
 // the model.
 func play(c client, session string, transcript *hard.Transcript, explain bool, answered func(modelCall, reply)) {
 	c.t.Helper()
@@ -97,7 +97,7 @@ func play(c client, session string, transcript *hard.Transcript, explain bool, a
 			}
 		}
 	}
-	tools = append(tools, "lookup") // other sessions' calls need tools as well
+	tools = append(tools, "lookup") // for the calls of other sessions
 	for _, turn := range transcript.Turns {
 		for i, raw := range turn.Input {
 			var m struct{ Role string }
@@ -148,7 +148,7 @@ func (r *refusals) judge(call modelCall, answer reply) {
 	r.add(call.where, refusedBy(call.format, body), body)
 }
 
-// refusedBy is what the format's provider refuses.
+// refusedBy returns the refusal by the format's provider, or nil.
 func refusedBy(format hard.Format, body []byte) *providers.Refusal {
 	switch format {
 	case hard.Chat:

@@ -15,30 +15,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// codingAgent is a program that a person installs and points at the proxy as docs/PROXY.md says. It names its sessions
-// by itself, runs its own tools and keeps its own history.
+// codingAgent is a program that a person installs and points at the proxy as docs/PROXY.md says. It names its sessions,
+// runs its own tools and keeps its own history.
 type codingAgent struct {
 	name  string
-	opens string // the roles of the first question, and of what it says in front of it
+	opens string // the roles of the first question, including what the agent adds before it
 	shell providers.Reply
-	// configure writes its settings into its home, and gives its environment. Without a mode it does not name one.
+	// configure writes settings into the agent's home and returns its environment. If mode is empty, the settings do
+	// not name one.
 	configure func(t *testing.T, home, url, key, mode string) []string
-	// command asks a question in a new session, or in the one with an id, or in the last one.
+	// command returns the arguments that ask a question in a new session, in the session with an id, or in the last
+	// one.
 	command func(session, question string) []string
-	// compact has it summarise the last session and ask a question behind that, whose roles behind gives.
+	// compact makes the agent summarise the last session and asks a question after that; behind has the roles of that
+	// turn.
 	compact func(run asking, question, want string)
 	behind  string
-	// read finds in what it prints the session's id, and the answer.
+	// read extracts the session's id and the answer from the output.
 	read func(t *testing.T, printed []byte) (session, answer string)
 }
 
-// asking asks a question in a session, wants an answer, and gives the session that the agent says it was asked in.
+// asking asks a question in a session, expects an answer, and returns the id of the session that the agent reports.
 type asking func(session, question, want string, more ...string) string
 
-// latest stands for the id of the session that was used last.
+// latest stands for the most recently used session.
 const latest = "latest"
 
-// claudeCode retries no call and reports nothing to its maker, so that a test fails early and speaks to nobody else.
+// claudeCode does not retry calls and reports nothing to its maker, so that a test fails early and contacts nobody
+// else.
 var claudeCode = codingAgent{
 	name:  "Claude Code",
 	opens: "user",
@@ -53,7 +57,7 @@ var claudeCode = codingAgent{
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
 	},
 	command: func(session, question string) []string {
-		// The package comes with this launcher for those who install it without running its scripts.
+		// The package has this launcher for installations that do not run its scripts.
 		args := []string{"@anthropic-ai/claude-code/cli-wrapper.cjs", "-p", question, "--model", "claude-opus-5-5",
 			"--output-format", "json", "--allowedTools", "Bash,Agent"}
 		switch session {
@@ -81,10 +85,10 @@ var claudeCode = codingAgent{
 	},
 }
 
-// codex runs commands without a sandbox of its own, which needs rights that containers do not give.
+// codex runs commands without its own sandbox, which needs rights that containers do not have.
 var codex = codingAgent{
 	name:  "Codex",
-	opens: "user user", // the first describes the folder it works in
+	opens: "user user", // the first describes the working directory
 	shell: providers.Use("exec_command", `{"cmd":"echo $((6*7))"}`),
 	configure: func(t *testing.T, home, url, key, mode string) []string {
 		headers := fmt.Sprintf(`"X-Mneme-Key" = %q`, key)
@@ -149,9 +153,9 @@ stream_max_retries = 0
 	},
 }
 
-// TestCodingAgents runs Claude Code and Codex, unchanged, through the proxy in front of a provider that refuses what
-// the real ones refuse: a question, a session that goes on with a call of the shell, and one that goes on once more.
-// Each exchange must be stored once, in the session that the program names, whether Mneme observes or assembles.
+// TestCodingAgents runs unmodified Claude Code and Codex through the proxy with a provider that refuses what the real
+// ones refuse: a question, a session continued with a call of the shell, and continued once more. Each exchange must be
+// stored once, in the session that the program names, whether Mneme observes or assembles.
 func TestCodingAgents(t *testing.T) {
 	t.Parallel()
 	folder := clientsFolder(t)
@@ -191,8 +195,8 @@ func TestCodingAgents(t *testing.T) {
 	}
 }
 
-// TestCodingAgentsCompact has both summarise their history twice. The session goes on, nothing of it is superseded or
-// stored twice, and the calls for the summaries are not stored.
+// TestCodingAgentsCompact has both agents summarise their history twice. The session continues, none of it is
+// superseded or stored twice, and the calls for the summaries are not stored.
 func TestCodingAgentsCompact(t *testing.T) {
 	t.Parallel()
 	folder := clientsFolder(t)
@@ -260,12 +264,12 @@ func TestSubagentOfClaudeCode(t *testing.T) {
 	c.holdAgent(provider, session, "", 3, 2)
 }
 
-// start writes an agent's settings into a home of its own, and gives what asks it questions there.
+// start writes an agent's settings into a new home, and returns a function that asks it questions there.
 func (a *codingAgent) start(t *testing.T, folder string, c *conversation, mode string) asking {
 	t.Helper()
 	home := t.TempDir()
-	// Whoever runs the tests may be such an agent, so its environment stays out. No other host can be reached: the proxy
-	// for them is a port where nobody listens.
+	// The tests may be run by such an agent, so its environment is left out. No other host can be reached, because the
+	// proxy for them is a port on which nobody listens.
 	env := append(a.configure(t, home, c.url, c.key, mode), "PATH="+os.Getenv("PATH"), "HOME="+home,
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1")
 	return func(session, question, want string, more ...string) string {
@@ -289,7 +293,7 @@ func (a *codingAgent) start(t *testing.T, folder string, c *conversation, mode s
 	}
 }
 
-// storedMessages are those of a session, in order.
+// storedMessages are a session's messages, in order.
 type storedMessages []struct {
 	Turn       int
 	Role       string
@@ -304,7 +308,7 @@ func (c *conversation) turns(session string) (messages storedMessages) {
 	return list.Data
 }
 
-// roles are those of the messages of each turn of a delegation; the main agent's has no name.
+// roles returns the roles of the messages in each turn of a delegation; the main agent's is "".
 func (l storedMessages) roles(delegation string) (turns []string) {
 	last := 0
 	for _, m := range l {
@@ -330,8 +334,8 @@ func (l storedMessages) texts(role string) (texts []string) {
 	return texts
 }
 
-// holdAgent checks all calls that left a decision: they were of one session and in one mode, so many of them ended a
-// turn while the others called tools, and the provider refused none and saw nothing of Mneme's.
+// holdAgent checks all calls that left a decision: they belong to one session and one mode, the given number of them
+// ended a turn while the others called tools, and the provider refused none and received no header or key of Mneme's.
 func (c *conversation) holdAgent(provider *providers.Server, session, mode string, calls, turns int) {
 	c.t.Helper()
 	if mode == "" {
@@ -340,7 +344,7 @@ func (c *conversation) holdAgent(provider *providers.Server, session, mode strin
 	var decisions struct {
 		Data []struct {
 			Session string
-			Stored  *bool // nil: the turn goes on with results of tools
+			Stored  *bool // nil if the turn continues with results of tools
 			Call    struct {
 				Mode string
 				Turn int

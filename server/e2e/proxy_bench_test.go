@@ -14,9 +14,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// BenchmarkProxyFirstByte sends the same model calls to a provider itself and through the program in front of it, one
-// after the other in turns, and reports how much later the first byte of a stream comes: of sessions of 10, 200 and
-// 1,000 turns, whose whole history each call sends, as clients do.
+// BenchmarkProxyFirstByte sends the same model calls to a provider directly and through the program, in alternation,
+// and reports how much later the first byte of a stream arrives, for sessions of 10, 200 and 1,000 turns. Each call
+// sends the whole history, as clients do.
 //
 //	go test -run '^$' -bench ProxyFirstByte -benchtime 500x ./server/e2e
 func BenchmarkProxyFirstByte(b *testing.B) {
@@ -38,8 +38,8 @@ func firstBytes(b *testing.B, mode string, turns int) {
 	direct := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	through := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	var times [2][]time.Duration
-	// A session serves some calls alone, so that it stays about as long as it is said to be. Its first calls pay for what
-	// happens once.
+	// A session serves only some calls, so that its length changes little. Its first calls are not counted, because
+	// they do work that is done once.
 	const calls, once = 25, 5
 	for session := 0; len(times[0]) < b.N; session++ {
 		history := told[:len(told):len(told)]
@@ -51,7 +51,7 @@ func firstBytes(b *testing.B, mode string, turns int) {
 			}
 			took := [2]time.Duration{firstByte(b, direct, provider.URL, "", "", "", i, body), 0}
 			took[1] = firstByte(b, through, p.url, p.key, mode, fmt.Sprint("s", session), i, body)
-			history = append(history, question, assistant("OK.")) // which is what the provider says
+			history = append(history, question, assistant("OK.")) // the provider's answer
 			if i >= once {
 				times[0], times[1] = append(times[0], took[0]), append(times[1], took[1])
 			}
@@ -77,7 +77,7 @@ func firstBytes(b *testing.B, mode string, turns int) {
 	b.Logf("load %s", strings.TrimSpace(string(load)))
 }
 
-// firstByte sends the i-th model call of a session and gives the time until the first byte of its answer's body.
+// firstByte sends the i-th model call of a session and returns the time until the first byte of the answer's body.
 func firstByte(b *testing.B, c *http.Client, url, key, mode, session string, i int, body []byte) time.Duration {
 	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(string(body)))
 	if err != nil {
@@ -103,7 +103,7 @@ func firstByte(b *testing.B, c *http.Client, url, key, mode, session string, i i
 	if err != nil || res.StatusCode != 200 || !strings.Contains(string(rest), "[DONE]") {
 		b.Fatalf("%d %s %v", res.StatusCode, rest, err)
 	}
-	// The first call brings the history, which may be too long to be made into a window before it is stored.
+	// The first call has the whole history, which may be too long for a window before it is stored.
 	said := res.Header.Get("X-Mneme-Mode") == mode && (mode == "off" || res.Header.Get("X-Mneme-Matched") == "extend")
 	if key != "" && i > 0 && !said {
 		b.Fatal(res.Header)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// libraries are the providers' own clients, with the API that each speaks and what it is asked to do.
+// libraries are the providers' own clients, with their APIs and scenarios.
 var libraries = []struct {
 	name      string
 	api       providers.API
@@ -23,7 +23,7 @@ var libraries = []struct {
 }{
 	{"openai-chat", providers.Chat, "text stream tools structured image errors retry abort",
 		"RateLimitError 429, InternalServerError 500, APIError , AuthenticationError 401"},
-	{"openai-responses", providers.Responses, "text stream tools structured image thinks errors retry abort", // it hands events on
+	{"openai-responses", providers.Responses, "text stream tools structured image thinks errors retry abort", // returns the events as they are
 		"RateLimitError 429, InternalServerError 500, no error, AuthenticationError 401"},
 	{"anthropic", providers.Messages, "text stream tools structured image thinks errors retry abort",
 		"RateLimitError 429, InternalServerError 500, APIStatusError 200, AuthenticationError 401"},
@@ -41,7 +41,8 @@ var libraries = []struct {
 	{"ai-anthropic", providers.Messages, "text stream tools image errors retry", "APICallError 429, APICallError 500, APICallError 401"},
 }
 
-// talks are what the provider answers to each scenario, what the client is to make of it, and the roles that are stored.
+// talks has for each scenario the provider's answers, the result that the client must report, and the roles that must
+// be stored.
 var talks = map[string]struct {
 	script func(api providers.API) []providers.Reply
 	want   string
@@ -76,7 +77,7 @@ func says(text string) func(providers.API) []providers.Reply {
 	return func(providers.API) []providers.Reply { return []providers.Reply{providers.Say(text)} }
 }
 
-// clientsFolder is where scripts/proxy-clients has installed the libraries, Claude Code and Codex.
+// clientsFolder returns the folder in which scripts/proxy-clients has installed the libraries, Claude Code and Codex.
 func clientsFolder(t *testing.T) string {
 	t.Helper()
 	folder := os.Getenv("MNEME_CLIENTS")
@@ -89,8 +90,8 @@ func clientsFolder(t *testing.T) string {
 	return folder
 }
 
-// TestLibrariesOfProviders runs the providers' own libraries, unchanged, through the proxy in front of a provider that
-// refuses what the real ones refuse. Each scenario's exchange must be stored once, and nothing of calls that failed.
+// TestLibrariesOfProviders runs the providers' own unmodified libraries through the proxy with a provider that refuses
+// what the real ones refuse. Each scenario's exchange must be stored once, and nothing of failed calls.
 func TestLibrariesOfProviders(t *testing.T) {
 	t.Parallel()
 	folder := clientsFolder(t)
@@ -106,7 +107,7 @@ func TestLibrariesOfProviders(t *testing.T) {
 				scenarios := strings.Fields(l.scenarios)
 				for _, name := range scenarios {
 					replies := talks[name].script(l.api)
-					if name == "errors" && strings.HasPrefix(l.name, "ai-") { // it tells of errors within streams by a callback
+					if name == "errors" && strings.HasPrefix(l.name, "ai-") { // it reports errors within streams by a callback
 						replies = replies[:2]
 					}
 					provider.Script(replies...)
@@ -139,7 +140,7 @@ func TestLibrariesOfProviders(t *testing.T) {
 	}
 }
 
-// sawNothingOfMneme fails the test where the provider refused a request, or saw a header of Mneme's or its key.
+// sawNothingOfMneme fails the test if the provider refused a request, or received a header or a key of Mneme's.
 func (c *conversation) sawNothingOfMneme(provider *providers.Server) {
 	c.t.Helper()
 	for _, refusal := range provider.Refusals() {
@@ -157,13 +158,13 @@ func (c *conversation) sawNothingOfMneme(provider *providers.Server) {
 	}
 }
 
-// behindProxy starts the program in front of a provider, which all of its projects use for both protocols.
+// behindProxy starts the program with a provider that all projects use for both protocols.
 func behindProxy(t *testing.T, provider string, args ...string) *conversation {
 	t.Helper()
 	return converse(startProxy(t, t.TempDir(), provider, args...).client(t), "s")
 }
 
-// startProxy is behindProxy on a data folder.
+// startProxy is behindProxy for a given data folder.
 func startProxy(t testing.TB, data, provider string, args ...string) *process {
 	t.Helper()
 	binary, err := mneme.build()
@@ -178,7 +179,7 @@ func startProxy(t testing.TB, data, provider string, args ...string) *process {
 	return p
 }
 
-// library runs scenarios of one library and gives what each came to.
+// library runs scenarios of one library and returns their results.
 func (c *conversation) library(folder, runtime, name string, scenarios []string) map[string]string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
@@ -192,7 +193,7 @@ func (c *conversation) library(folder, runtime, name string, scenarios []string)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	// Node looks for libraries beside the script.
+	// Node looks for libraries relative to the script.
 	at := filepath.Join(folder, fmt.Sprintf("%d-%s", os.Getpid(), script))
 	if err := os.WriteFile(at, raw, 0o600); err != nil {
 		c.t.Fatal(err)
@@ -215,8 +216,8 @@ func (c *conversation) library(folder, runtime, name string, scenarios []string)
 	return out
 }
 
-// stored is roles, once they are those that are wanted: the client of a stream has its end after two seconds, even
-// where the exchange is stored later.
+// stored waits until the stored roles are those expected, and returns them. A streaming client gets the end of its
+// stream after two seconds, even if the exchange is stored later.
 func (c *conversation) stored(session, want string) (roles string) {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if roles = c.roles(session); roles == want || time.Now().After(end) {
@@ -225,7 +226,7 @@ func (c *conversation) stored(session, want string) (roles string) {
 	}
 }
 
-// roles are those of a session's stored messages, in order.
+// roles returns the roles of a session's stored messages, in order.
 func (c *conversation) roles(session string) string {
 	c.t.Helper()
 	var list struct{ Data []struct{ Role string } }

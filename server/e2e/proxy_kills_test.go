@@ -18,7 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// stepping is a provider of its own process, whose stream goes on one event at a time.
+// stepping is a provider in a separate process that sends its stream one event at a time.
 type stepping struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -26,7 +26,7 @@ type stepping struct {
 	addr string
 }
 
-// startStepping starts one at an address; port 0 picks one.
+// startStepping starts a stepping provider at an address; port 0 picks a port.
 func startStepping(t *testing.T, addr string) *stepping {
 	t.Helper()
 	s := &stepping{t: t, cmd: exec.Command(os.Args[0])}
@@ -49,7 +49,7 @@ func startStepping(t *testing.T, addr string) *stepping {
 	return s
 }
 
-// send has the stream go on.
+// send makes the provider send an event.
 func (s *stepping) send(event string) {
 	line, _ := json.Marshal(event)
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
@@ -65,7 +65,8 @@ func (s *stepping) kill() {
 	}
 }
 
-// provideSteps is the process: it answers each request with the events that standard input has for it, a line each.
+// provideSteps is the main function of that process: it answers each request with the events that it reads from
+// standard input, one in each line.
 func provideSteps(addr string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -102,7 +103,7 @@ func provideSteps(addr string) error {
 	return nil
 }
 
-// streaming is how a streamed answer of a protocol is asked for.
+// streaming is a protocol's request for a streamed answer.
 type streaming struct {
 	api       providers.API
 	path, ask string
@@ -116,7 +117,7 @@ var streamings = map[string]streaming{
 		`{"model":"claude-opus-5-5","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"q"}]}`},
 }
 
-// events are those of a whole answer.
+// events returns the events of a complete answer.
 func (s *streaming) events(t *testing.T) []string {
 	whole := providers.Start(t)
 	whole.Script(providers.Say("A few words."))
@@ -141,9 +142,9 @@ func (s *streaming) events(t *testing.T) []string {
 	return events[:len(events)-1]
 }
 
-// TestCampaignProxyKills kills the program, and then the provider, behind events of a model's answer: each of them, or the
-// first and the last ones in the short form. Before the last event has arrived nothing is stored, behind it all of the
-// exchange is, and a client that sends its call again after the restart finds one turn, not two.
+// TestCampaignProxyKills kills the program, and then the provider, after events of a model's answer: after each event,
+// or in the short form after the first and the last ones. Before the last event nothing is stored, after it the whole
+// exchange is. A client that repeats its call after the restart finds one turn, not two.
 func TestCampaignProxyKills(t *testing.T) {
 	t.Parallel()
 	for name, s := range streamings {
@@ -210,10 +211,10 @@ func killWithin(t *testing.T, s *streaming) {
 	}
 }
 
-// begin sends a call and has its answer go so far. It gives the client's stream.
+// begin sends a call and lets its answer proceed to a given event. It returns the client's stream.
 func (s *streaming) begin(t *testing.T, up *process, session string, p *stepping, events []string) (io.Closer, *bufio.Reader) {
 	t.Helper()
-	p.send(events[0]) // else the answer does not begin
+	p.send(events[0]) // otherwise the answer does not begin
 	body := up.call(t, t.Context(), s, session)
 	lines := bufio.NewReader(body)
 	for i, e := range events {
@@ -227,7 +228,7 @@ func (s *streaming) begin(t *testing.T, up *process, session string, p *stepping
 	return body, lines
 }
 
-// again sends a call once more, which now gets its whole answer.
+// again repeats a call, which now gets its complete answer.
 func (s *streaming) again(t *testing.T, up *process, session string, p *stepping, events []string) {
 	t.Helper()
 	body, _ := s.begin(t, up, session, p, events)
@@ -237,7 +238,7 @@ func (s *streaming) again(t *testing.T, up *process, session string, p *stepping
 	_ = body.Close()
 }
 
-// call sends a model call and gives the stream of its answer.
+// call sends a model call and returns the stream of its answer.
 func (p *process) call(t *testing.T, ctx context.Context, s *streaming, session string) io.ReadCloser {
 	req, err := http.NewRequestWithContext(ctx, "POST", p.url+s.path, strings.NewReader(s.ask))
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// TestKeysAreNowhere calls models with keys that projects left with the server and with keys that clients send, well and
-// badly, and then looks for all of them byte by byte: in the files of the store behind a crash, while all is in its logs,
-// and once more behind a stop; in what the server logged; in exports; and in what the provider got.
+// TestKeysAreNowhere makes successful and failing model calls with keys that projects left with the server and with
+// keys that clients send. Then it searches for all keys byte by byte: in the files of the store after a crash, while
+// everything is in its logs, and again after a stop; in the server's log; in exports; and in what the provider
+// received.
 func TestKeysAreNowhere(t *testing.T) {
 	t.Parallel()
 	const sealed, passed, seal = "sk-sealed-51b0c7e2f94d8a36", "sk-passed-0d9e4a7715c2b86f", "seal-key-of-the-operator-0123456789abcdef"
@@ -74,7 +75,7 @@ func TestKeysAreNowhere(t *testing.T) {
 				call("default", path, body, 200, append(session, "X-Mneme-Key", agent.Key, "Authorization", "Bearer "+passed)...)
 			}
 		}
-		// Calls that go wrong are what servers log.
+		// Servers tend to log failed calls.
 		both := []string{"X-Mneme-Key", agent.Key, "Authorization", "Bearer " + passed}
 		call("default", path, whole, 422, append(both, "X-Mneme-Mode", passed)...)
 		call("default", path+"?key="+agent.Key, whole, 400, both...)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// silent is a provider whose streams say one word and then nothing, until their client has gone.
+// silent is a provider whose streams send one word and then nothing, until their client has gone.
 func silent(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -30,9 +30,10 @@ func silent(t *testing.T) string {
 const word = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant",` +
 	`"content":"Well"}}]}` + "\n\n"
 
-// TestCampaignIdleStreams opens streams whose provider has fallen silent, each in a session of its own, and holds what
-// they cost the server in memory: 48 KiB each, so that 2,000 take less than 100 MB, and five times the prompt, which is
-// kept until the exchange is stored. The collector runs early here, so that garbage counts for little.
+// TestCampaignIdleStreams opens streams whose provider has gone silent, each in a session of its own, and checks how
+// much server memory they take. A stream may take 48 KiB, so that 2,000 take less than 100 MB, and five times its
+// prompt, which is kept until the exchange is stored. The garbage collector runs early here, so that garbage counts for
+// little.
 //
 //	scripts/campaigns -run IdleStreams ./server/e2e
 func TestCampaignIdleStreams(t *testing.T) {
@@ -50,7 +51,7 @@ func TestCampaignIdleStreams(t *testing.T) {
 
 func idleStreams(t *testing.T, mode, body string, streams int) {
 	p := startProxy(t, t.TempDir(), silent(t))
-	opened := func(prefix string, n int) []net.Conn { // from eight clients at once
+	opened := func(prefix string, n int) []net.Conn { // by eight clients at once
 		conns := make([]net.Conn, n)
 		var group sync.WaitGroup
 		for from := range 8 {
@@ -68,25 +69,25 @@ func idleStreams(t *testing.T, mode, body string, streams int) {
 			_ = conn.Close()
 		}
 	}
-	closed(opened("first-", 32)) // what happens once, such as instances of policies for calls at the same time
+	closed(opened("first-", 32)) // work that is done once, such as making policy instances for simultaneous calls
 	c := p.client(t)
 	open := func(n int) bool {
 		return strings.Contains(string(c.get("/metrics").body), fmt.Sprintf("mneme_http_streams_open %d\n", n))
 	}
-	for !open(0) { // until the server has seen that the first ones are gone
+	for !open(0) { // until the server has noticed that the first ones are gone
 	}
 	without := p.anonymous(t)
 	defer closed(opened("s", streams))
 	each := func() int { return (p.anonymous(t) - without) * 1024 / streams }
 	most := 48<<10 + 5*len(body)
-	await(t, func() bool { // until the collector has come by, which other requests have it do
+	await(t, func() bool { // until the garbage collector has run, which other requests trigger
 		return open(streams) && each() <= most
 	}, func() string { return fmt.Sprintf("a stream takes %d bytes, want at most %d", each(), most) })
 	t.Logf("prompts of %d bytes: %d MiB without streams; each of %d takes %d KiB", len(body), without>>10, streams,
 		each()>>10)
 }
 
-// prompt is a model call whose history has some messages of 200 bytes.
+// prompt returns a model call whose history has messages of 200 bytes.
 func prompt(messages int) string {
 	var list []string
 	for i := range messages {
@@ -99,7 +100,7 @@ func prompt(messages int) string {
 	return `{"model":"gpt-4.1","stream":true,"messages":[` + strings.Join(list, ",") + `]}`
 }
 
-// openStream sends a model call and gives its connection once the first event has come.
+// openStream sends a model call and returns its connection after the first event.
 func openStream(t *testing.T, p *process, session, mode, body string) net.Conn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// withRecall puts a round in front of each answer in which the model calls a memory tool, and one beside each call.
+// withRecall adds a round before each answer, in which the model calls a memory tool, and such a call beside each other
+// call.
 func withRecall(says []providers.Reply) (out []providers.Reply) {
 	for _, r := range says {
 		recall := providers.Use("memory_recall", `{"query":"anything"}`)
@@ -27,8 +28,8 @@ func withRecall(says []providers.Reply) (out []providers.Reply) {
 	return out
 }
 
-// TestLibrariesWithMemoryTools runs the providers' own libraries where models call memory tools on the way. They must come
-// to what they come to without, and the transcript has the calls.
+// TestLibrariesWithMemoryTools runs the providers' own libraries while models also call memory tools. The libraries'
+// results must be the same as without, and the transcript must have the calls.
 func TestLibrariesWithMemoryTools(t *testing.T) {
 	t.Parallel()
 	folder := clientsFolder(t)
@@ -68,8 +69,8 @@ func TestLibrariesWithMemoryTools(t *testing.T) {
 	}
 }
 
-// TestKillBetweenRounds kills the program while the provider has its second round, and again while the client runs the
-// tools of an answer that called Mneme's as well.
+// TestKillBetweenRounds kills the program while the provider handles the second round, and again while the client runs
+// the tools of an answer that also called Mneme's.
 func TestKillBetweenRounds(t *testing.T) {
 	t.Parallel()
 	whole := providers.Start(t)

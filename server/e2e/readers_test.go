@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// TestReadersOverRestarts: 200 readers of a board's stream while eight write, the server is stopped as an operator
-// does, started, killed, and started again: each reader sees every entry exactly once, in order, and nothing that was
-// acknowledged is lost.
+// TestReadersOverRestarts has 200 readers of a board's stream while eight writers write, and the server is stopped as
+// an operator does, started, killed, and started again. Each reader sees every entry exactly once, in order, and
+// nothing acknowledged is lost.
 func TestReadersOverRestarts(t *testing.T) {
 	t.Parallel()
 	const readers, writers, each = 200, 8, 30
 	const board = "/api/v1/boards/b"
 	data := t.TempDir()
-	var now atomic.Pointer[process] // whom to ask
+	var now atomic.Pointer[process] // the running server
 	now.Store(start(t, data))
 	now.Load().client(t).do("PUT", board, object{}).want(201)
 
@@ -30,7 +30,7 @@ func TestReadersOverRestarts(t *testing.T) {
 				content := fmt.Sprintf("writer %d entry %d", w, n)
 				for {
 					c := now.Load().client(t)
-					// With the same key a repeated request is written once, whatever became of its first answer.
+					// A request repeated with the same key is written once, whether or not its first answer arrived.
 					r, err := c.try("POST", board+"/memory", object{"content": content}, "Idempotency-Key", content)
 					if err == nil && r.status == 201 {
 						acknowledged.Add(1)
@@ -48,7 +48,7 @@ func TestReadersOverRestarts(t *testing.T) {
 		reading.Go(func() {
 			last := ""
 			for len(seen[i]) < writers*each && ctx.Err() == nil {
-				// However a connection ends, the next one goes on behind the last event.
+				// However a connection ends, the next one continues after the last event.
 				_, _ = now.Load().client(t).listen(ctx, board+"/memory/stream?since=2026-01-01T00:00:00", last,
 					func(e sseEvent) bool {
 						last = e.id
@@ -90,7 +90,7 @@ func TestReadersOverRestarts(t *testing.T) {
 			t.Errorf("reader %d saw %d events, want %d in order", i, len(seen[i]), len(want))
 		}
 	}
-	// The index came through as well: whatever is asked for, every entry is found once.
+	// The index survived as well: every entry is found once.
 	for w := range writers {
 		var page boardPage
 		c.get(fmt.Sprintf("%s/memory?q=writer+%d&limit=1000", board, w)).want(200).into(&page)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// TestMemoriesInEveryFormat: what is remembered stands in the window of each format, held against the law in the three
-// that have messages, within every budget, beside the request's system text.
+// TestMemoriesInEveryFormat: memories are in the window of each format, within every budget, beside the request's
+// system text. The windows of the three formats with messages are checked.
 func TestMemoriesInEveryFormat(t *testing.T) {
 	c := own(t)
 	known := c.knowledge()
@@ -59,7 +59,8 @@ func TestMemoriesInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestMemoriesByQuestion: without a query the newest question that the viewer may see is asked by, a pending one first.
+// TestMemoriesByQuestion: without a query, memories are recalled for the newest question that the viewer may see, which
+// may be pending.
 func TestMemoriesByQuestion(t *testing.T) {
 	c := own(t)
 	c.knowledge()
@@ -72,7 +73,7 @@ func TestMemoriesByQuestion(t *testing.T) {
 		}
 		return w.Memories[0].Key
 	}
-	var listed struct{ Data []memory } // the last changed first; several may be of the same millisecond
+	var listed struct{ Data []memory } // the most recently changed first; several may have the same millisecond
 	c.get(c.path("/memories?order=recent")).want(200).into(&listed)
 	if got := first(object{"memories": object{}}); got != listed.Data[0].Key {
 		t.Errorf("without a question the last changed comes first, %s, not %s", listed.Data[0].Key, got)
@@ -82,7 +83,7 @@ func TestMemoriesByQuestion(t *testing.T) {
 	c.turn("s", user("who builds bridges of stone?"), assistant("Ada")).want(201)
 	c.turn("s", secret, object{"role": "assistant", "content": "Grace", "delegation_id": "del_1"}).want(201)
 	for want, request := range map[string]object{
-		"fact1": {"session_id": "s", "memories": object{}, "viewer": object{"delegation_id": "del_2"}},
+		"fact1": {"session_id": "s", "memories": object{}, "viewer": object{"delegation_id": "del_2", "whole": true}},
 		"fact2": {"session_id": "s", "memories": object{"query": " "}, "viewer": object{"delegation_id": "del_1"}},
 		"fact4": {"session_id": "s", "memories": object{}, "pending": []object{user("日本語?")}},
 	} {
@@ -92,15 +93,15 @@ func TestMemoriesByQuestion(t *testing.T) {
 	}
 }
 
-// decided is what a decision says of its memories.
+// decided is the part of a decision about its memories.
 type decided struct {
 	Memories []remembered `json:"memories"`
 	Report   []row        `json:"report"`
 	Purged   string       `json:"purged"`
 }
 
-// TestDecisionsNameTheirMemories: a decision shows the versions that it used and is replayed equal after they are
-// overwritten; after one is forgotten it says which, also where there is another of its key.
+// TestDecisionsNameTheirMemories: a decision shows the versions that it used, and replays equally after they are
+// overwritten. After one is forgotten, it says which, even if there is another with the same key.
 func TestDecisionsNameTheirMemories(t *testing.T) {
 	c := own(t)
 	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
@@ -148,7 +149,7 @@ func TestDecisionsNameTheirMemories(t *testing.T) {
 	gone("after another takes its key")
 }
 
-// TestMemoriesForKeys: a reader may have memories in its windows, a key that is narrowed to another project may not.
+// TestMemoriesForKeys: windows of a reader may have memories, those of a key limited to another project may not.
 func TestMemoriesForKeys(t *testing.T) {
 	c := own(t)
 	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
@@ -173,7 +174,8 @@ func TestMemoriesForKeys(t *testing.T) {
 	stranger.post(c.path("/context"), request).problem(404)
 }
 
-// TestMemoriesRequestIsStrict: what is wrong with the request for memories is said with its field, and decides nothing.
+// TestMemoriesRequestIsStrict: an invalid request for memories is refused with the field's name, and leaves no
+// decision.
 func TestMemoriesRequestIsStrict(t *testing.T) {
 	c := own(t)
 	for field, body := range map[string]string{
@@ -193,8 +195,8 @@ func TestMemoriesRequestIsStrict(t *testing.T) {
 	}
 }
 
-// TestMemoriesStandBeforeTheQuestion holds, in each format and against what providers refuse, that memories stand right
-// before the question that they were recalled for, through a tool loop and in later windows.
+// TestMemoriesStandBeforeTheQuestion checks, in each format and with the providers' checks, that memories are right
+// before the question that they were recalled for, during a tool loop and in later windows.
 func TestMemoriesStandBeforeTheQuestion(t *testing.T) {
 	for format, api := range map[string]providers.API{"openai.chat": providers.Chat, "anthropic.messages": providers.Messages,
 		"openai.responses": providers.Responses} {

@@ -50,7 +50,7 @@ func TestMarkdownToolResults(t *testing.T) {
 	}
 }
 
-// TestTokens counts as OpenAI publishes it: three per message, the role, the content.
+// TestTokens checks the published way to count: three tokens for each message, its role, its content.
 func TestTokens(t *testing.T) {
 	c := own(t)
 	var answer turnAnswer
@@ -64,7 +64,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestBudgetTooSmall names what is needed and what is allowed.
+// TestBudgetTooSmall checks that the error names the tokens needed and allowed.
 func TestBudgetTooSmall(t *testing.T) {
 	c := own(t)
 	c.turn("", user("book"), calling("c", "f", "{}"), result("c", "done")).want(201)
@@ -80,7 +80,7 @@ func TestBudgetTooSmall(t *testing.T) {
 	c.post(c.path("/context"), object{"budget": object{"max_messages": -1}}).problem(422)
 }
 
-// TestPending: messages in flight count as the next turn, and may answer a stored call.
+// TestPending: pending messages count as the next turn, and may answer a stored call.
 func TestPending(t *testing.T) {
 	c := own(t)
 	c.turn("", user("book"), calling("c", "f", "{}")).want(201)
@@ -99,7 +99,7 @@ func TestPending(t *testing.T) {
 	c.post(c.path("/context"), object{"pending": []object{result("no", "x")}}).problem(422)
 }
 
-// TestMessagesAsPosted: bytes that a re-encoder would change come back as they were.
+// TestMessagesAsPosted: bytes that re-encoding would change are returned unchanged.
 func TestMessagesAsPosted(t *testing.T) {
 	c := own(t)
 	posted := `{"z":1.50,"content":"\u00e9 é <&> \/","role":"user","big":12345678901234567890,"e":1E2,"name":"Al"}`

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// smash writes over a part of a file of a server that is not running.
+// smash overwrites a part of a file while the server is not running.
 func smash(t testing.TB, name string, from, to int) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -28,7 +28,7 @@ func smash(t testing.TB, name string, from, to int) {
 
 const closedTenants, closedTurns = 5, 4
 
-// fillDoubtful has each tenant store a session, a board and a memory.
+// fillDoubtful stores a session, a board and a memory for each tenant.
 func fillDoubtful(t testing.TB, server *process) (tenants []client) {
 	root := server.client(t).as(rootKey)
 	for n := range closedTenants {
@@ -47,7 +47,7 @@ func fillDoubtful(t testing.TB, server *process) (tenants []client) {
 	return tenants
 }
 
-// noise is a text of several blocks of a table that no compression finds anything in.
+// noise returns a text that fills several blocks of a table and cannot be compressed.
 func noise(tenant, turn int) string {
 	text := make([]byte, 0, 8<<10)
 	for sum := sha256.Sum256([]byte{byte(tenant), byte(turn)}); len(text) < cap(text); sum = sha256.Sum256(sum[:]) {
@@ -58,7 +58,7 @@ func noise(tenant, turn int) string {
 
 const projectPath = "/api/v1/projects/default"
 
-// isClosed tells whether nothing can be added any more where a number could be given twice.
+// isClosed reports whether nothing can be added that might get a number for the second time.
 func isClosed(c client) bool {
 	c.t.Helper()
 	turn := c.post(projectPath+"/turns", object{"session_id": "s", "messages": []object{user("more")}})
@@ -81,9 +81,10 @@ func isClosed(c client) bool {
 	return true
 }
 
-// TestRepair damages files of a server that was killed or stopped. Until the folder is repaired, the server only reads,
-// and says so. Then what may have lost something takes no more: everything, where a log is damaged; what the tenant of
-// a table's damaged block stored, where it is a table. All that is there is read, and new things are made.
+// TestRepair damages files of a server that was killed or stopped. Until the folder is repaired, the server is
+// read-only and says so. After the repair, data that may be incomplete accepts no additions: everything, if a log is
+// damaged; what the tenant of the damaged block stored, if a table is damaged. Everything that is there can be read,
+// and new sessions, boards and memories can be created.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -171,7 +172,7 @@ func findIn(t testing.TB, pattern, text string) (name string, at int) {
 	return "", 0
 }
 
-// A flipped bit of the file admin.key makes it a key that opens nothing: no other byte of it means the same.
+// If a bit of the file admin.key is flipped, it no longer has a valid key: no byte of it has another spelling.
 func TestFlippedAdminKey(t *testing.T) {
 	c := shared(t)
 	for at := range c.key {

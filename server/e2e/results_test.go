@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// document is a text of so many bytes, of which no two lines are the same.
+// document returns a text of the given number of bytes, in which no two lines are equal.
 func document(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes; i++ {
@@ -20,7 +20,7 @@ func document(bytes int) string {
 	return b.String()[:bytes]
 }
 
-// readingFiles is a call of several tools at once with results of these sizes.
+// readingFiles returns a call of several tools at once with results of these sizes.
 func readingFiles(id string, sizes []int) []object {
 	var calls, results []object
 	for i, size := range sizes {
@@ -32,8 +32,8 @@ func readingFiles(id string, sizes []int) []object {
 	return append([]object{{"role": "assistant", "content": nil, "tool_calls": calls}}, results...)
 }
 
-// Tool results of up to 1 MB leave a window at the defaults, in each format, pending or stored, alone or with others.
-// Providers take it, it replays, and in the windows after it the same results are cut alike.
+// Tool results of up to 1 MB fit into windows with default settings, in each format, pending or stored, alone or with
+// others. Providers accept the windows, they replay, and later windows cut the same results in the same way.
 func TestLargeToolResults(t *testing.T) {
 	for _, sizes := range [][]int{{36 << 10}, {100 << 10}, {1 << 20}, {36 << 10, 36 << 10, 36 << 10},
 		{100 << 10, 500, 1 << 20, 36 << 10}} {
@@ -63,7 +63,7 @@ func TestLargeToolResults(t *testing.T) {
 	}
 }
 
-// largeWindow asks for a window with a turn in flight, sends it to a provider, and gives the results in it.
+// largeWindow asks for a window with a pending turn, sends it to a provider, and returns the results in it.
 func (c *conversation) largeWindow(format hard.Format, results int, turn []object) string {
 	c.t.Helper()
 	var chat []json.RawMessage

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The commands of seed 002, as its document prints them.
+// These are the commands of document 002, as printed there.
 var seed002Commands = []struct {
 	name, command string
 	status        int
@@ -78,7 +78,7 @@ var seed002Commands = []struct {
   -H "X-Agent-Token: $AGENT_TOKEN"`, 200},
 }
 
-// curl carries out a command as a shell and curl would, as far as the document's commands go.
+// curl carries out a command as a shell and curl would, as far as the document's commands need.
 func (c client) curl(command string) reply {
 	c.t.Helper()
 	var args []string
@@ -116,7 +116,7 @@ func (c client) curl(command string) reply {
 	return c.as("").do(method, path, body, headers...)
 }
 
-// TestSeed002BoardMemory: every command of the document works as printed, host and ids changed.
+// TestSeed002BoardMemory: every command of the document works as printed, except that host and ids differ.
 func TestSeed002BoardMemory(t *testing.T) {
 	admin := newTenant(t)
 	var agent struct{ Key string }
@@ -137,7 +137,7 @@ func TestSeed002BoardMemory(t *testing.T) {
 			answers[seed.name] = e
 		}
 	}
-	// The response that is printed under "Create Memory Entry".
+	// This response is printed under "Create Memory Entry".
 	e := answers["create"]
 	if e.ID == "" || e.BoardID != "infra-1" || e.Content != "Task #1234 blocked by missing API credentials" ||
 		!slices.Equal(e.Tags, []string{"blocker", "task:1234"}) || e.Source == nil || *e.Source != "Backend Engineer" ||
@@ -147,7 +147,7 @@ func TestSeed002BoardMemory(t *testing.T) {
 	if e := answers["chat message"]; !e.IsChat || *e.Source != "User" {
 		t.Errorf("chat message %+v", e)
 	}
-	// The notification that is printed under "Agent Notification", word for word.
+	// This notification is printed under "Agent Notification", word for word.
 	var inbox struct {
 		Items []struct {
 			Kind, Command, Text, Snippet, From string
@@ -204,12 +204,12 @@ func TestSeed002AgentPatterns(t *testing.T) {
 		"database"}}).want(201)
 	c.post(board+"/memory", object{"content": "@lead need approval for deployment", "tags": []string{"chat"}}).want(201)
 	var page boardPage
-	// Working memory: the last progress comes first.
+	// Working memory: the latest progress comes first.
 	c.get(board + "/memory?tags=progress&tags=task:7").want(200).into(&page)
 	if page.Total != 10 || page.Items[0].Content != "Working on task #7: analyzed 10/10 files" {
 		t.Errorf("progress %+v", page)
 	}
-	// Task context, oldest first; context accumulation, the newest that is no chat.
+	// Task context is oldest first; context accumulation is the newest entry that is not chat.
 	c.get(board + "/memory?tags=task:7&order=asc").want(200).into(&page)
 	if page.Total != 10 || page.Items[0].Content != "Working on task #7: analyzed 1/10 files" {
 		t.Errorf("task %+v", page)
@@ -218,7 +218,7 @@ func TestSeed002AgentPatterns(t *testing.T) {
 	if page.Total != 11 || len(page.Items) != 1 || page.Items[0].Content != observation {
 		t.Errorf("context %+v", page)
 	}
-	// A time range holds its beginning and not its end.
+	// A time range includes its beginning and excludes its end.
 	at := page.Items[0].CreatedAt
 	var within, before boardPage
 	c.get(board + "/memory?tags=observation&since=" + at).want(200).into(&within)

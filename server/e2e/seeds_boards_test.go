@@ -12,14 +12,14 @@ import (
 
 const infra = "/api/v1/boards/infra"
 
-// note writes an entry to the board of a test.
+// note writes an entry to the test's board.
 func (c client) note(content string, chat bool, tags ...string) (e boardEntry) {
 	c.t.Helper()
 	c.post(infra+"/memory", object{"content": content, "tags": tags, "is_chat": chat}).want(201).into(&e)
 	return e
 }
 
-// found lists the contents of the board's entries that a query finds.
+// found returns the contents of the entries that a query of the board finds.
 func (c client) found(query string) (out []string) {
 	c.t.Helper()
 	var page boardPage
@@ -33,7 +33,7 @@ func (c client) found(query string) (out []string) {
 	return out
 }
 
-// Each of the standard tags is kept as it was given and found by.
+// Each standard tag is stored as given, and entries are found by it.
 func seed002Tags(t *testing.T) {
 	c := newTenant(t)
 	for _, tag := range []string{"chat", "webhook", "webhook:wh-1", "payload:p-9", "task:42", "deployment", "alert",
@@ -80,7 +80,8 @@ func seed002Control(t *testing.T) {
 	}
 }
 
-// A chat without a source takes the agent's name, else the user's preferred name, else its name, else "User".
+// A chat without a source gets the agent's name, otherwise the user's preferred name, otherwise its name, otherwise
+// "User".
 func seed002Source(t *testing.T) {
 	c := newTenant(t)
 	c.do("PUT", infra+"/agents/devops", object{"display_name": "Dev Ops"}).want(201)
@@ -100,7 +101,7 @@ func seed002Source(t *testing.T) {
 	}
 }
 
-// MAX_SNIPPET_LENGTH is 800, of which 797 and "..." where the stripped content is longer; the entry is stored whole.
+// MAX_SNIPPET_LENGTH is 800: a longer stripped content is cut to 797 and "...". The entry is stored whole.
 func seed002Snippets(t *testing.T) {
 	c := newTenant(t)
 	c.do("PUT", infra+"/agents/lead", object{"lead": true}).want(201)
@@ -118,7 +119,7 @@ func seed002Snippets(t *testing.T) {
 	}
 }
 
-// The four queries of the document, which there are SQL.
+// The document gives these four queries in SQL.
 func seed002Queries(t *testing.T) {
 	c := newTenant(t)
 	for n := range 30 {
@@ -145,7 +146,7 @@ func seed002Queries(t *testing.T) {
 	}
 }
 
-// The manual cleanup deletes chat that is older than so many days; without any, entries are kept indefinitely.
+// The manual cleanup deletes chat older than the given number of days; without a number, entries are kept indefinitely.
 func seed002Cleanup(t *testing.T) {
 	c := newTenant(t)
 	var board struct {
@@ -173,7 +174,7 @@ func seed002Cleanup(t *testing.T) {
 	equal(t, "left", c.found(""), []string{"event"})
 }
 
-// "When deleting boards, memory is cascade-deleted", and what is to be kept is exported before.
+// "When deleting boards, memory is cascade-deleted", so entries worth keeping are exported first.
 func seed002Archived(t *testing.T) {
 	c := newTenant(t)
 	c.do("PUT", infra+"/agents/devops", object{"lead": true}).want(201)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
-// lines are the lines of a session as flat text.
+// lines returns the lines of a session as flat text.
 func (c *conversation) lines(session string) (out []string) {
 	c.t.Helper()
 	for l := range strings.SplitSeq(c.assemble(object{"session_id": session, "format": "text",
@@ -21,8 +21,8 @@ func (c *conversation) lines(session string) (out []string) {
 	return out
 }
 
-// The depths of the table, and the ends of the range: so many turns are in full, and of the others the newest questions
-// are shown that a sixteenth of the budget holds.
+// These are the depths of the document's table, and the ends of the range: that many turns are in full, and of the
+// others the newest questions are shown, as far as a sixteenth of the budget holds them.
 func seed003Depths(t *testing.T) {
 	c := own(t)
 	for n := 1; n <= 55; n++ {
@@ -71,7 +71,7 @@ func seed003Boundary(t *testing.T) {
 	}
 }
 
-// What the model needs to answer "what about last quarter?" and "show me that by region" is before it.
+// The window has what the model needs to answer "what about last quarter?" and "show me that by region".
 func seed003FollowUps(t *testing.T) {
 	c := own(t)
 	c.turn("s", user("what was revenue this quarter?"), assistant("4.2 million")).want(201)
@@ -125,8 +125,9 @@ func seed004Disabled(t *testing.T) {
 	}
 }
 
-// Load all turns; above the threshold, one call for everything but the newest keepLast; persist text and count; return
-// the summary as a system message and the unsummarised turns. The session shows both, and a restart loses neither.
+// The manager loads all turns. Above the threshold, it makes one call for everything but the newest keepLast, persists
+// text and count, and returns the summary as a system message with the unsummarised turns. The session shows text and
+// count, and a restart loses neither.
 func seed004Manager(t *testing.T) {
 	p, data := provider(t), t.TempDir()
 	server := summarising(t, data, p)
@@ -171,7 +172,7 @@ func seed004Failure(t *testing.T) {
 	if w := s.covered(ask{}); w.Summary != nil || w.Usage.HistoryMessages != 42 {
 		t.Errorf("%d of 42 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
 	}
-	text := s.await(30) // it is tried again by itself
+	text := s.await(30) // it is tried again automatically
 	calls := len(s.Requests())
 	s.Always(openaitest.Status(500, "server_error"))
 	s.talk(repeated(2, 15)...)
@@ -185,7 +186,7 @@ func seed004Failure(t *testing.T) {
 	}
 }
 
-// The model that requests name, by what is overridden.
+// These models are named in requests, depending on what is overridden.
 func seed004Overrides(t *testing.T) {
 	p, unused := provider(t), provider(t)
 	binary, err := mneme.build()

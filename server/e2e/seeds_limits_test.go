@@ -40,7 +40,7 @@ func seed001Defaults(t *testing.T) {
 		c.turn("many", user(fmt.Sprint("short ", n))).want(201)
 	}
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 100}).want(200)
-	w := c.assemble(object{"session_id": "many"}) // what is not in full is an earlier question, which is no message
+	w := c.assemble(object{"session_id": "many"}) // messages that are not in full are earlier questions, which do not count as messages
 	if u := w.Usage; u.HistoryMessages > 50 || u.HistoryMessages < 25 || u.HistoryMessages+u.CompressedMessages != 60 {
 		t.Errorf("%d messages and %d questions", u.HistoryMessages, u.CompressedMessages)
 	}
@@ -75,7 +75,7 @@ func seed001Environment(t *testing.T) {
 // "Remaining messages are processed … older messages are excluded": a contiguous suffix, the newest first.
 func seed001Newest(t *testing.T) {
 	c := own(t)
-	sizes := []int{10, 10, 900, 10, 10} // the one that does not fit ends the window, whatever lies behind it
+	sizes := []int{10, 10, 900, 10, 10} // the message that does not fit ends the window, even if there is room for older ones
 	for n, size := range sizes {
 		c.turn("s", user(fmt.Sprint(n, strings.Repeat(" word", size)))).want(201)
 	}
@@ -92,7 +92,8 @@ func seed001Newest(t *testing.T) {
 	}
 }
 
-// Main agents see all; delegated ones their own tool results and the top level's, never those of unrelated delegations.
+// The main agent sees everything; delegated ones see their own tool results and the top level's, never those of
+// unrelated delegations.
 func seed001Delegations(t *testing.T) {
 	c := own(t)
 	in := func(delegation string, m object) object { m["delegation_id"] = delegation; return m }
@@ -119,7 +120,7 @@ func seed001Delegations(t *testing.T) {
 	}
 }
 
-// The block that the document prints, its results filled in.
+// This block is printed in the document, here with its results filled in.
 func seed001ToolResults(t *testing.T) {
 	c := own(t)
 	c.turn("", user("how do clients log in?"), calling("c", "search_knowledge_base",

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// TestSeeds carries out the worked examples of the five documents that Mneme began with, each under the document's
-// number. Those of 002's commands and of 003's conversations are in tests of their own, TestSeed002… and TestSeed003….
+// TestSeeds carries out the worked examples of the five documents on which Mneme is based, each under the document's
+// number. The commands of 002 and the conversations of 003 have separate tests, TestSeed002… and TestSeed003….
 func TestSeeds(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"000 what page did you just visit":             seed000Visit,
 		"000 what gets stored":                         seed000Stored,
 		"000 the system prompt is rebuilt each turn":   seed000System,
 		"000 fifty messages, never splitting a pair":   seed000Cap,
+		"000 fifty messages at the defaults":           seed000Fifty,
 		"000 restarts and session files":               seed000Persistence,
 		"000 sessions do not interfere":                seed000Sessions,
 		"000 long-term memory by its three tools":      seed000Memory,
@@ -24,6 +25,7 @@ func TestSeeds(t *testing.T) {
 		"000 background tasks start empty":             seed000Background,
 		"001 what is included":                         seed001Included,
 		"001 default limits":                           seed001Defaults,
+		"001 windows fill up to the limits":            seed001Fills,
 		"001 the environment sets the default":         seed001Environment,
 		"001 the newest that fit":                      seed001Newest,
 		"001 parallel delegations":                     seed001Delegations,
@@ -39,6 +41,8 @@ func TestSeeds(t *testing.T) {
 		"002 content must not be blank":                seed002Blank,
 		"002 monitoring and export":                    seed002Monitoring,
 		"003 suggested depths":                         seed003Depths,
+		"003 thirty turns at a depth of twenty":        seed003Thirty,
+		"003 the questions of older turns":             seed003Questions,
 		"003 the boundary moves":                       seed003Boundary,
 		"003 follow-up questions":                      seed003FollowUps,
 		"003 whole conversations alone can be deleted": seed003Hard,
@@ -64,7 +68,8 @@ func seed000Visit(t *testing.T) {
 			"assistant: Done, I am on x.com.", "user: what page did you just visit?"})
 }
 
-// The log has the user's messages, the agent's with their reasoning, tool calls by name, arguments and id, and results.
+// The log has the user's messages, the agent's messages with their reasoning, tool calls by name, arguments and id, and
+// results.
 func seed000Stored(t *testing.T) {
 	c := own(t)
 	reply := assistant("There are two files.")
@@ -101,7 +106,7 @@ func seed000System(t *testing.T) {
 func seed000Cap(t *testing.T) {
 	c := own(t)
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 100}).want(200)
-	for n := range 40 { // turns of three messages, so that 50 would cut one
+	for n := range 40 { // turns of three messages, so that the cap of 50 would split one
 		id := fmt.Sprint("call_", n)
 		c.turn("s", user(fmt.Sprint("question ", n)), calling(id, "look", "{}"),
 			result(id, fmt.Sprint("found ", n))).want(201)
@@ -110,7 +115,7 @@ func seed000Cap(t *testing.T) {
 			t.Fatalf("after turn %d: %s", n, strings.Join(faults, "\n"))
 		}
 		got := spoken(t, w)
-		// Of what the cap does not hold in full the newest questions are shown.
+		// For messages that the cap does not hold in full, the newest questions are shown.
 		u := w.Usage
 		gone := n + 1 - u.HistoryMessages/3
 		if u.HistoryMessages > 50 || n > 15 && u.HistoryMessages < 24 || u.CompressedMessages < min(gone, 25) ||
@@ -130,7 +135,8 @@ func seed000Cap(t *testing.T) {
 	}
 }
 
-// "Conversation history survives agent restarts", and the files state/sessions/<session_id>.json restore it elsewhere.
+// "Conversation history survives agent restarts", and importing the files state/sessions/<session_id>.json restores it
+// elsewhere.
 func seed000Persistence(t *testing.T) {
 	data := t.TempDir()
 	first := start(t, data)
@@ -156,8 +162,8 @@ func seed000Persistence(t *testing.T) {
 	equal(t, "in a rebuilt container", spoken(t, rebuilt.assemble(object{"session_id": "morning"})), want)
 }
 
-// "Separate threads of work without them interfering": `dashboard` where none is named, others beside it, deleted
-// alone.
+// "Separate threads of work without them interfering": `dashboard` if no session is named, others beside it, each
+// deleted separately.
 func seed000Sessions(t *testing.T) {
 	c := own(t)
 	c.turn("", user("from the dashboard")).want(201)
@@ -169,7 +175,7 @@ func seed000Sessions(t *testing.T) {
 	equal(t, "dashboard still", spoken(t, c.assemble(object{})), []string{"user: from the dashboard"})
 }
 
-// The document's facts, stored, recalled in another thread, kept when a session is cleared, and forgotten.
+// The document's facts are stored, recalled in another thread, kept when a session is cleared, and forgotten.
 func seed000Memory(t *testing.T) {
 	c := own(t)
 	for key, fact := range map[string]string{"theme": "user prefers dark mode", "stack": "project uses React 19"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// listed is one message of a listing, as it came, without the id that its session gives it.
+// listed is one message of a list, unchanged except that its session's id is removed.
 func listed(t *testing.T, c *conversation, session, query string) (messages []map[string]json.RawMessage, next string) {
 	t.Helper()
 	var page struct {
@@ -29,7 +29,7 @@ func listed(t *testing.T, c *conversation, session, query string) (messages []ma
 	return page.Data, next
 }
 
-// pages reads a whole session in pages of a size.
+// pages reads a whole session in pages of a given size.
 func pages(t *testing.T, c *conversation, session, order string, limit int) (all []map[string]json.RawMessage) {
 	t.Helper()
 	for cursor := ""; ; {
@@ -45,7 +45,7 @@ func pages(t *testing.T, c *conversation, session, order string, limit int) (all
 	}
 }
 
-// copySession exports a session and imports it under another name, which can be done once.
+// copySession exports a session and imports it under another name, which works only once.
 func (c *conversation) copySession(from, to string) (exported []byte) {
 	c.t.Helper()
 	exported = c.get(c.path("/sessions/" + from + "/export")).want(200).body
@@ -59,7 +59,7 @@ func (c *conversation) copySession(from, to string) (exported []byte) {
 	return exported
 }
 
-// TestExportComesBack: an exported session imported again holds the same bytes and gives the same windows.
+// TestExportComesBack: an imported copy of an exported session has the same bytes and gives the same windows.
 func TestExportComesBack(t *testing.T) {
 	for _, format := range hard.Formats() {
 		t.Run(string(format), func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestExportComesBack(t *testing.T) {
 	}
 }
 
-// TestPages: pages of any size put together are the whole list, forwards and backwards, and the cursor of another list
-// or of nobody's making is refused or ends in a sound page.
+// TestPages: pages of any size together are the whole list, forwards and backwards. The cursor of another list, or an
+// invented one, is refused or gives a valid page.
 func TestPages(t *testing.T) {
 	c := own(t)
 	var want []string
@@ -151,8 +151,8 @@ func TestPages(t *testing.T) {
 	c.get(c.path("/sessions/s/messages?order=up")).problem(422)
 }
 
-// TestImportSurvivesACrash kills the server amid imports: each session is there whole or not at all, can be imported
-// where it is not, and what was acknowledged with an Idempotency-Key is answered again after the restart.
+// TestImportSurvivesACrash kills the server during imports. Each session is there completely or not at all, and can be
+// imported if it is not. An import acknowledged with an Idempotency-Key is answered again after the restart.
 func TestImportSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -196,7 +196,7 @@ func TestImportSurvivesACrash(t *testing.T) {
 	server.kill()
 	group.Wait()
 	c := start(t, data).client(t)
-	for n := range len(answers) + 8 { // with those that were under way
+	for n := range len(answers) + 8 { // including those in progress
 		answer, acknowledged := answers[n]
 		r := c.get(path+fmt.Sprint("/file-", n, "/messages?limit=1000")).want(200, 404)
 		var list struct{ Data []json.RawMessage }

@@ -12,9 +12,10 @@ import (
 )
 
 // TestCampaignSoak sends requests of every kind to one server under a memory limit, for about ten minutes in its long
-// form. The memory that the server holds stays within the limit and what lies beside Go's heap, and stops growing: half of
-// the time the last quarter needs no more than the second one did, and a quarter again for chance. What a quarter needs
-// at most tells less of growth, because a memtable that is written to a table takes 250 MiB for a moment.
+// form. The server's memory must stay within the limit plus an allowance for memory outside Go's heap, and must stop
+// growing: the median of the last quarter must not exceed that of the second quarter by more than a quarter. The
+// maximum of a quarter says less about growth, because a memtable takes 250 MiB for a moment while it is written to a
+// table.
 //
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {

@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// stored reads the session at a path page by page and returns each turn's text; turns must be whole and gapless.
+// stored reads the session at a path page by page and returns each turn's text. Turns must be complete and consecutive.
 func stored(t testing.TB, c client, session string) (turns []string) {
 	t.Helper()
 	cursor := ""
@@ -42,7 +42,7 @@ func stored(t testing.TB, c client, session string) (turns []string) {
 	return turns
 }
 
-// TestGracefulStop ends the server as an operator does: it exits cleanly, and the next one goes on where it was.
+// TestGracefulStop stops the server as an operator does: it exits cleanly, and the next one continues where it was.
 func TestGracefulStop(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, data)
@@ -61,15 +61,14 @@ func TestGracefulStop(t *testing.T) {
 	}
 }
 
-// TestRelativeDataFolder starts the server the way the README does: its data in a folder named relative to where it
-// runs.
+// TestRelativeDataFolder starts the server as the README does: its data folder is relative to the working directory.
 func TestRelativeDataFolder(t *testing.T) {
-	binary, err := mneme.build() // before the folder changes: it builds what lies beside this one
+	binary, err := mneme.build() // before the working directory changes, because the build uses a relative path
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	for range 2 { // made anew, then found
+	for range 2 { // the folder is created the first time, and found the second time
 		p, err := launch(binary, "mneme-data")
 		if err != nil {
 			t.Fatal(err)

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// sseEvent is one Server-Sent Event as it came.
+// sseEvent is one Server-Sent Event.
 type sseEvent struct{ id, event, data string }
 
-// listen reads a stream until it ends, the context ends, or saw says that it is enough. It is strict: fields come in
-// the order id, event, data. The status is 0 where there was no answer.
+// listen reads a stream until it ends, the context ends, or saw returns true. It is strict: fields must be in the order
+// id, event, data. The status is 0 if there was no answer.
 func (c client) listen(ctx context.Context, path, lastID string, saw func(sseEvent) bool) (status int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

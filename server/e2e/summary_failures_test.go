@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
-// failures are the ways in which a provider is of no use, one call each.
+// failures are the ways in which a provider can fail, one call each.
 func failures() map[string]openaitest.Behaviour {
 	return map[string]openaitest.Behaviour{
 		"429":         openaitest.Status(http.StatusTooManyRequests, "rate_limit_exceeded"),
@@ -30,7 +30,8 @@ func failures() map[string]openaitest.Behaviour {
 	}
 }
 
-// Whatever the provider does, windows stay lawful, nothing is lost or summarised twice, and afterwards it catches up.
+// Whatever the provider does, windows are valid and nothing is lost or summarised twice. Afterwards the summary catches
+// up.
 func testFailures(t *testing.T, w *world) {
 	sessions := map[string]*summarised{}
 	for name, failure := range failures() {
@@ -47,7 +48,7 @@ func testFailures(t *testing.T, w *world) {
 	for name, s := range sessions {
 		t.Run(name+", later", func(t *testing.T) {
 			s := s.in(t)
-			s.talk(2, 2) // life goes on
+			s.talk(2, 2) // the conversation continues
 			s.covered(ask{maxMessages: new(7)})
 			text := s.await(29)
 			s.covered(ask{})
@@ -61,7 +62,7 @@ func testFailures(t *testing.T, w *world) {
 	}
 }
 
-// A provider that fails every other time, in another way each time, over a conversation that goes on meanwhile.
+// A provider fails every other time, each time in another way, while the conversation continues.
 func testFailingAgain(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_threshold": 8, "summary_keep_last": 3})
 	names := []string{"500", "cut", "empty", "rubbish"}
@@ -97,7 +98,7 @@ func testFailingAgain(t *testing.T, w *world) {
 	s.onceEach()
 }
 
-// Fifty windows at once ask the provider once. In the background mode none of them waits for it.
+// Fifty simultaneous windows call the provider once. In the background mode none of them waits for it.
 func testBurst(t *testing.T, w *world) {
 	for _, mode := range []string{"background", "wait"} {
 		s := w.begin(t, object{"summary_mode": mode, "summary_wait_ms": 60_000})
@@ -122,7 +123,7 @@ func testBurst(t *testing.T, w *world) {
 			s.asked(1)
 			close(release)
 		}
-		group.Wait() // in the background mode with the provider's answer still held back
+		group.Wait() // in the background mode, while the provider's answer is still held back
 		for _, win := range windows {
 			if win == nil {
 				t.FailNow()
@@ -146,7 +147,7 @@ func testBurst(t *testing.T, w *world) {
 	}
 }
 
-// In the mode wait the window that asks shows the summary.
+// In the mode wait, the window that requests a summary shows it.
 func testWait(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_mode": "wait"})
 	s.talk(append(repeated(2, 20), 1)...)
@@ -158,7 +159,7 @@ func testWait(t *testing.T, w *world) {
 	s.replay(t, win)
 }
 
-// It waits no longer than it may, and a provider that failed is not waited for again before it is asked again.
+// A window waits no longer than its limit, and does not wait for a provider that failed until that is called again.
 func testWaitInVain(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_mode": "wait", "summary_wait_ms": 300})
 	s.talk(append(repeated(2, 20), 1)...)
@@ -181,8 +182,8 @@ func testWaitInVain(t *testing.T, w *world) {
 	s.onceEach()
 }
 
-// What belongs to a delegation never reaches the provider: it stays as it is, or goes with a reason. It counts for
-// nothing, and only its own viewers and the main agent see it.
+// Messages of a delegation never reach the provider. They stay, or are dropped with a reason. They do not count, and
+// only their own viewers and the main agent see them.
 func testDelegations(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	look := func() {

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// providerKey is the key of every provider of summaries here. Nobody but the provider may ever see it.
+// providerKey is the key of every summary provider in these tests. Only the provider may ever see it.
 const providerKey = "sk-provider-key-of-the-acceptance-tests"
 
-// summarising starts a server of the test's own on a data folder, whose summaries a provider makes.
+// summarising starts a new server on a data folder, which uses the provider for summaries.
 func summarising(t testing.TB, data string, provider *openaitest.Server) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mneme.yaml")
@@ -35,8 +35,8 @@ func provider(t testing.TB) *openaitest.Server {
 	return p
 }
 
-// summarised is a conversation whose messages are marked with their numbers, so that contents tell what covers them,
-// and the provider's script for it.
+// summarised is a conversation whose messages are marked with their numbers, so that a summary's text tells which
+// messages it covers, and the provider's script for it.
 type summarised struct {
 	*conversation
 	*openaitest.Script
@@ -44,7 +44,7 @@ type summarised struct {
 	sizes []int // of the turns said so far
 }
 
-// summarise begins a conversation in a tenant of its own, with summaries on and with further settings.
+// summarise begins a conversation in a new tenant, with summaries on and with further settings.
 func summarise(t testing.TB, server *process, p *openaitest.Server, settings object) *summarised {
 	t.Helper()
 	root := server.client(t).as(rootKey)
@@ -64,19 +64,19 @@ func summarise(t testing.TB, server *process, p *openaitest.Server, settings obj
 	return s
 }
 
-// in is the same conversation reporting to a subtest.
+// in returns the same conversation, reporting to a subtest.
 func (s *summarised) in(t testing.TB) *summarised {
 	c := *s.conversation
 	c.t = t
 	return &summarised{&c, s.Script, s.topic, s.sizes}
 }
 
-// text is what the n-th message says.
+// text returns the text of the n-th message.
 func (s *summarised) text(n int) string {
 	return "About " + s.topic + ". this was said: " + openaitest.Mark(n) + " Remember it."
 }
 
-// talk posts turns of so many messages each: users and assistants take turns.
+// talk posts turns with the given numbers of messages, which alternate between user and assistant.
 func (s *summarised) talk(sizes ...int) {
 	s.t.Helper()
 	for _, size := range sizes {
@@ -88,7 +88,7 @@ func (s *summarised) talk(sizes ...int) {
 	}
 }
 
-// sayAll posts messages as one turn, of a delegation or of none.
+// sayAll posts messages as one turn, in a delegation or in none.
 func (s *summarised) sayAll(delegation string, messages ...*hard.Message) {
 	s.t.Helper()
 	turn := hard.Turn{Number: s.history.turns + 1, Format: hard.Chat, Delegation: delegation, Messages: messages}
@@ -104,13 +104,13 @@ func (s *summarised) sayAll(delegation string, messages ...*hard.Message) {
 	s.sizes = append(s.sizes, len(messages))
 }
 
-// message is one message of a turn; its Atom counts back to the message that it belongs to.
+// message returns one message of a turn. Its Atom is the distance back to the message that it belongs to.
 func message(role, text string) *hard.Message {
 	posted, _ := json.Marshal(object{"role": role, "content": text})
 	return &hard.Message{Role: role, Parts: []hard.Part{{Text: text}}, Posted: posted}
 }
 
-// toolCall is a call; answer is the result of a call that many messages back.
+// toolCall returns a call. answer returns the result of a call that many messages back.
 func toolCall(id string) *hard.Message {
 	posted, _ := json.Marshal(calling(id, "look", "{}"))
 	return &hard.Message{Role: "assistant", Calls: []hard.Call{{ID: id, Name: "look", Arguments: "{}"}}, Posted: posted}
@@ -121,8 +121,8 @@ func toolResult(id string, back int, text string) *hard.Message {
 	return &hard.Message{Role: "tool", CallID: id, Atom: -back, Parts: []hard.Part{{Text: text}}, Posted: posted}
 }
 
-// covered asks for a window and holds it against the law and against the promise of summaries: each stored message is
-// in the window, or covered by the summary shown, or dropped with a reason. All of it by content.
+// covered asks for a window, checks it, and checks the promise of summaries by content: each stored message is in the
+// window, or covered by the summary shown, or dropped with a reason.
 func (s *summarised) covered(a ask) *window {
 	s.t.Helper()
 	w := s.window(a)
@@ -136,7 +136,7 @@ func (s *summarised) covered(a ask) *window {
 	return w
 }
 
-// promised holds a lawful window against the promise of summaries.
+// promised checks the promise of summaries for a valid window.
 func (s *summarised) promised(a ask, w *window) (faults []string) {
 	bad := func(format string, args ...any) { faults = append(faults, sprintf(format, args...)) }
 	list, _ := flatten(a.target(), w.Messages)
@@ -164,7 +164,7 @@ func (s *summarised) promised(a ask, w *window) (faults []string) {
 	for i, m := range s.history.messages {
 		marks := openaitest.Marks(joined(m))
 		if len(marks) == 0 {
-			continue // a call: it goes with its results
+			continue // a call is treated with its results
 		}
 		shown, summed := slices.Contains(inWindow, marks[0]), slices.Contains(inSummary, marks[0])
 		r, considered := rows[s.history.ids[i]]
@@ -189,7 +189,7 @@ func (s *summarised) promised(a ask, w *window) (faults []string) {
 
 func joined(m *hard.Message) string { return strings.Join(texts(m), "\n") }
 
-// state is what the session says of its summary.
+// state returns the summary and the number of messages that it covers, as the session shows them.
 func (s *summarised) state() (text string, count int) {
 	s.t.Helper()
 	var session struct {
@@ -206,7 +206,7 @@ func (s *summarised) state() (text string, count int) {
 	return text, session.SummarizedCount
 }
 
-// await waits until the session's summary covers so many messages.
+// await waits until the session's summary covers the given number of messages.
 func (s *summarised) await(count int) (text string) {
 	s.t.Helper()
 	got := 0
@@ -217,7 +217,7 @@ func (s *summarised) await(count int) (text string) {
 	return text
 }
 
-// await waits until something holds; what it waits for happens in the background, beyond any signal.
+// await waits until a condition holds. The condition depends on background work that sends no signal.
 func await(t testing.TB, holds func() bool, fault func() string) {
 	t.Helper()
 	awaitFor(t, patience, holds, fault)
@@ -232,7 +232,7 @@ func awaitFor(t testing.TB, most time.Duration, holds func() bool, fault func() 
 	}
 }
 
-// asked waits until the provider was asked so often, and gives the requests.
+// asked waits until the provider was called the given number of times, and returns the requests.
 func (s *summarised) asked(times int) []openaitest.Request {
 	s.t.Helper()
 	await(s.t, func() bool { return len(s.Requests()) >= times }, func() string {
@@ -241,7 +241,7 @@ func (s *summarised) asked(times int) []openaitest.Request {
 	return s.Requests()
 }
 
-// told are the marks of the messages that a request gave to the provider, in order.
+// told returns the marks of the messages in a request to the provider, in order.
 func told(r openaitest.Request) (marks []int) {
 	for _, m := range r.Messages {
 		marks = append(marks, openaitest.Marks(m.Text)...)
@@ -249,7 +249,7 @@ func told(r openaitest.Request) (marks []int) {
 	return marks
 }
 
-// onceEach wants no message to be in two summaries that were answered, except through the summary before.
+// onceEach checks that no message is in two summaries that were answered, except through the previous summary.
 func (s *summarised) onceEach() {
 	s.t.Helper()
 	seen := map[int]int{}
@@ -268,7 +268,7 @@ func (s *summarised) onceEach() {
 	}
 }
 
-// upTo are the numbers from first to last.
+// upTo returns the numbers from first to last.
 func upTo(first, last int) (out []int) {
 	for n := first; n <= last; n++ {
 		out = append(out, n)
@@ -276,5 +276,5 @@ func upTo(first, last int) (out []int) {
 	return out
 }
 
-// repeated is n turns of the same size.
+// repeated returns n turns of the same size.
 func repeated(size, n int) []int { return slices.Repeat([]int{size}, n) }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
-// act does something with the session's summary and tells whether one will be made.
+// act performs an action on the session's summary and reports whether one will be made.
 func (s *summarised) act(action string) (queued bool) {
 	s.t.Helper()
 	var answer struct {
@@ -27,7 +27,7 @@ func (s *summarised) act(action string) (queued bool) {
 	return answer.Queued
 }
 
-// A refresh makes the summary from the messages themselves, whatever the threshold; the old one stays until then.
+// A refresh makes a new summary from the messages themselves, whatever the threshold is; the old one stays until then.
 func testRefresh(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	s.Next(openaitest.Say("An answer that forgot everything."))
@@ -59,7 +59,7 @@ func testRefresh(t *testing.T, w *world) {
 	s.as(s.newKey("reader")).post(s.path("/sessions/"+s.session+"/summary"), object{"action": "reset"}).problem(403)
 }
 
-// A reset forgets the summary: windows show the messages again. Decisions that used it replay all the same.
+// A reset removes the summary: windows show the messages again. Decisions that used the summary still replay.
 func testReset(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	s.talk(append(repeated(2, 20), 1)...)
@@ -88,10 +88,10 @@ func testReset(t *testing.T, w *world) {
 		t.Errorf("asked %s", s.brief(got))
 	}
 	s.act("reset")
-	s.act("reset") // there is nothing to forget, which is fine
+	s.act("reset") // there is nothing to reset, which is not an error
 }
 
-// The tenant sees what its summaries cost: each call, the failed ones too.
+// The tenant sees the usage of its summaries: of each call, including failed ones.
 func testUsage(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	s.Next(failures()["500"], failures()["empty"])
@@ -107,7 +107,7 @@ func testUsage(t *testing.T, w *world) {
 	}
 	s.get("/api/v1/usage").want(200).into(&usage)
 	got := s.Requests()
-	in := len(got[1].Body)/4 + len(got[2].Body)/4 // the empty answer was paid for too
+	in := len(got[1].Body)/4 + len(got[2].Body)/4 // the empty answer had to be paid, too
 	if u := usage.Summaries; u.Calls != 3 || u.Failures != 2 || u.TokensIn != in ||
 		u.TokensOut != len(got[2].Answer)/4 {
 		t.Errorf("%+v, want 3 calls, 2 failures, %d and %d tokens", u, in, len(got[2].Answer)/4)
@@ -115,8 +115,8 @@ func testUsage(t *testing.T, w *world) {
 	s.as(s.newKey("agent")).get("/api/v1/usage").problem(403)
 }
 
-// TestSummaryOutlivesAKill kills the server within a call of the provider: the job is done again by the next one, once,
-// and what was decided before replays.
+// TestSummaryOutlivesAKill kills the server during a call to the provider. The next server does the job again, once,
+// and earlier decisions replay.
 func TestSummaryOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	if stores.start != nil {
@@ -134,10 +134,10 @@ func TestSummaryOutlivesAKill(t *testing.T) {
 	server.kill()
 	server = summarising(t, data, p)
 	s.client.url, s.client.log = server.url, server.log
-	if text, count := s.state(); count != 0 && count != 29 { // the new process takes the job up by itself
+	if text, count := s.state(); count != 0 && count != 29 { // the new process continues the job by itself
 		t.Errorf("%d messages: %q", count, text)
 	}
-	s.covered(ask{}) // asks again, for what is queued already
+	s.covered(ask{}) // asks again, although a job is queued already
 	s.await(29)
 	if got := s.Requests(); len(got) != 2 || !got[0].Canceled || !slices.Equal(told(got[1]), upTo(1, 29)) {
 		t.Errorf("asked %s", s.brief(got))
@@ -147,7 +147,7 @@ func TestSummaryOutlivesAKill(t *testing.T) {
 	s.replay(t, s.covered(ask{}))
 }
 
-// TestDecisionsNameTheirSummary: a decision goes on showing the summary that it used, and replays equal after a later
+// TestDecisionsNameTheirSummary: a decision always shows the summary that it used, and replays equally after a later
 // summary, after a refresh, and after a crash.
 func TestDecisionsNameTheirSummary(t *testing.T) {
 	t.Parallel()
@@ -199,7 +199,7 @@ func TestDecisionsNameTheirSummary(t *testing.T) {
 	}
 }
 
-// TestSummariesAreFair: one tenant's many summaries hold up no other tenant's, and are all made in the end.
+// TestSummariesAreFair: one tenant's many summaries do not delay another tenant's, and are all made in the end.
 func TestSummariesAreFair(t *testing.T) {
 	t.Parallel()
 	p := provider(t)
@@ -217,7 +217,7 @@ func TestSummariesAreFair(t *testing.T) {
 	running := len(greedy.asked(2))
 	modest.talk(append(repeated(2, 20), 1)...)
 	modest.covered(ask{})
-	modest.await(29) // while the other's calls hang
+	modest.await(29) // while the other tenant's calls hang
 	if n := len(greedy.Requests()); n >= sessions || n != running {
 		t.Errorf("%d of %d calls of one tenant at once", n, sessions)
 	}
@@ -232,7 +232,7 @@ func TestSummariesAreFair(t *testing.T) {
 	}
 }
 
-// TestRateLimitsAreHonoured: while the provider wants no requests it gets none, for whomever.
+// TestRateLimitsAreHonoured: while the provider asks for a pause, no tenant's requests are sent to it.
 func TestRateLimitsAreHonoured(t *testing.T) {
 	t.Parallel()
 	p := provider(t)
@@ -259,7 +259,7 @@ func TestRateLimitsAreHonoured(t *testing.T) {
 	}
 }
 
-// TestProviderKeyStaysHidden: not even a provider that repeats the key in its errors makes it known.
+// TestProviderKeyStaysHidden: the key is not revealed even by a provider that repeats it in its errors.
 func TestProviderKeyStaysHidden(t *testing.T) {
 	t.Parallel()
 	p := provider(t)
@@ -308,7 +308,7 @@ func TestProviderKeyStaysHidden(t *testing.T) {
 	}
 }
 
-// TestNoProvider: without one, all that is asked of summaries is refused or left out, and nothing breaks.
+// TestNoProvider: without a provider, everything about summaries is refused or left out, and nothing else fails.
 func TestNoProvider(t *testing.T) {
 	s := own(t)
 	s.do("PATCH", s.path("/settings"), object{"summary_enabled": true, "summary_mode": "wait", "summary_threshold": 4,

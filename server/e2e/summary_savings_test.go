@@ -13,10 +13,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// summaryBytes is the length of every summary here: about 600 tokens, however little there is to tell.
+// summaryBytes is the length of every summary here, about 600 tokens, however little it covers.
 const summaryBytes = 2400
 
-// setup is one way to keep the recorded sessions.
+// setup is one way to store the recorded sessions.
 type setup struct {
 	name            string
 	threshold, keep int
@@ -24,8 +24,8 @@ type setup struct {
 	joined          bool // all of them in one session, one after the other
 }
 
-// TestCampaignSummarySavings posts the recorded sessions, some of them in its short form, with summaries off and on.
-// After each turn it asks for a window, which must be lawful and must replay. What it logs is the table of
+// TestCampaignSummarySavings posts the recorded sessions, in its short form only some of them, with summaries off and
+// on. After each turn it asks for a window, which must be valid and must replay. It logs the table of
 // docs/BENCHMARKS.md.
 func TestCampaignSummarySavings(t *testing.T) {
 	t.Parallel()
@@ -90,13 +90,13 @@ func TestCampaignSummarySavings(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// measured are the sums over all windows of a setup.
+// measured has sums over all windows of a setup.
 type measured struct {
 	windows, tokens, lost    int
 	messages, covered, calls int // at the end
 }
 
-// each is a sum as its mean over the windows.
+// each returns the mean of a sum over the windows.
 func (m measured) each(sum int) float64 { return float64(sum) / float64(m.windows) }
 
 func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all map[string]*hard.Transcript,
@@ -116,7 +116,7 @@ func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all m
 			if w == nil {
 				t.Fatalf("%s: the newest turn does not fit", id)
 			}
-			if !u.joined || out.windows%20 == 0 { // long ones take their time
+			if !u.joined || out.windows%20 == 0 { // replays of long sessions take long
 				s.replay(t, w)
 			}
 			out.windows++
@@ -140,7 +140,7 @@ func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all m
 	return out
 }
 
-// lost counts the messages that are neither in a window nor among the covered first ones.
+// lost counts the messages that are neither in a window nor among the first ones, which the summary covers.
 func (s *summarised) lost(w *window, covered int) (n int) {
 	actions := map[string]string{}
 	for _, r := range w.Report {
@@ -155,7 +155,7 @@ func (s *summarised) lost(w *window, covered int) (n int) {
 	return n
 }
 
-// behind is a recorded turn as it is posted after so many turns and messages of others.
+// behind returns a recorded turn with indices shifted for the turns and messages before it.
 func behind(turn hard.Turn, turns, messages int) hard.Turn {
 	out := turn
 	out.Number += turns

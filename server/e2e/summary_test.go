@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// TestSummaries shares one server and one provider among tests that do not stop either.
+// TestSummaries shares one server and one provider among the tests that stop neither.
 func TestSummaries(t *testing.T) {
 	p := provider(t)
 	server := summarising(t, t.TempDir(), p)
@@ -35,14 +35,14 @@ type world struct {
 	provider *openaitest.Server
 }
 
-// begin begins a conversation in a tenant of its own, with summaries on and with further settings.
+// begin begins a conversation in a new tenant, with summaries on and with further settings.
 func (w *world) begin(t testing.TB, settings object) *summarised {
 	t.Helper()
 	return summarise(t, w.server, w.provider, settings)
 }
 
-// 41 messages make one call for the oldest 29; then none until more than 40 are uncovered again; and that one goes on
-// from the summary before.
+// With 41 messages, one call summarises the oldest 29. There is no other call until more than 40 are uncovered again,
+// and that call continues from the previous summary.
 func testThreshold(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	s.talk(repeated(2, 20)...)
@@ -81,7 +81,7 @@ func testThreshold(t *testing.T, w *world) {
 	s.onceEach()
 }
 
-// Memories stand behind the summary, each in a message of its own, or both in Anthropic's system text.
+// Memories follow the summary, each in a message of its own, or both in Anthropic's system text.
 func testBesideMemories(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	known := s.knowledge()
@@ -98,7 +98,7 @@ func testBesideMemories(t *testing.T, w *world) {
 	}
 }
 
-// With 13 to 40 messages the whole transcript is in the window, and nobody is asked.
+// With 13 to 40 messages the whole transcript is in the window, and the provider is not called.
 func testUpToTheThreshold(t *testing.T, w *world) {
 	for _, first := range []int{1, 2} {
 		s := w.begin(t, nil)
@@ -117,7 +117,7 @@ func testUpToTheThreshold(t *testing.T, w *world) {
 	}
 }
 
-// Where 29 would split an atom, or take the newest question away, fewer are covered.
+// If covering 29 would split an atom, or include the newest question, fewer are covered.
 func testCuts(t *testing.T, w *world) {
 	for _, c := range []struct {
 		name string
@@ -171,7 +171,8 @@ func testCuts(t *testing.T, w *world) {
 	}
 }
 
-// What one call cannot take is folded in chunk by chunk, and very long messages are cut, at a character, with a mark.
+// Messages that are too many for one call are summarised in chunks. Very long messages are cut between characters, with
+// a mark.
 func testChunks(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_threshold_tokens": 1 << 30})
 	for n := 1; n <= 41; n++ {
@@ -209,7 +210,7 @@ func testChunks(t *testing.T, w *world) {
 	s.onceEach()
 }
 
-// Without summary_enabled nothing is asked, whatever is stored; a summary that was made is no longer shown.
+// Without summary_enabled the provider is not called, whatever is stored, and an existing summary is no longer shown.
 func testOff(t *testing.T, w *world) {
 	s := w.begin(t, nil)
 	s.talk(append(repeated(2, 20), 1)...)
@@ -225,8 +226,8 @@ func testOff(t *testing.T, w *world) {
 	}
 }
 
-// Transcripts of bad days in every format, with summaries on: every window is lawful and replays, and what is
-// summarised was told to the provider and is of no delegation.
+// Difficult transcripts in every format, with summaries on: every window is valid and replays, and every summarised
+// message was sent to the provider and belongs to no delegation.
 func testHardTranscripts(t *testing.T, w *world) {
 	for i, format := range hard.Formats() {
 		s := w.begin(t, object{"summary_threshold": 12, "summary_keep_last": 4, "summary_mode": "wait"})
@@ -245,7 +246,7 @@ func testHardTranscripts(t *testing.T, w *world) {
 			}
 			summaries++
 			s.replay(t, win)
-			told := provided(w.provider.Requests()) // their texts are random, and so without a topic
+			told := provided(w.provider.Requests()) // their texts are random and have no topic
 			for _, m := range s.summarised(win) {
 				if text := clip(strings.TrimSpace(joined(m)), 20); m.Delegation != "" ||
 					!strings.Contains(told, strings.ToValidUTF8(strings.TrimSuffix(text, "…"), "")) {
@@ -259,7 +260,7 @@ func testHardTranscripts(t *testing.T, w *world) {
 	}
 }
 
-// provided is all that the provider was told.
+// provided returns everything that was sent to the provider.
 func provided(requests []openaitest.Request) string {
 	var b strings.Builder
 	for _, r := range requests {
@@ -270,7 +271,7 @@ func provided(requests []openaitest.Request) string {
 	return b.String()
 }
 
-// summarised are the messages that a window's report calls covered.
+// summarised returns the messages that a window's report calls covered.
 func (s *summarised) summarised(w *window) (out []*hard.Message) {
 	rows := map[string]row{}
 	for _, r := range w.Report {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// own returns a conversation in a project of the test's own.
+// own returns a conversation in a new project.
 func own(t testing.TB) *conversation {
 	t.Helper()
 	c := converse(shared(t), "s")
@@ -26,7 +26,7 @@ func (c *conversation) turn(session string, messages ...any) reply {
 	return c.post(c.path("/turns"), body)
 }
 
-// assemble asks for a window with the given request.
+// assemble asks for a window with a given request.
 func (c *conversation) assemble(request object) *window {
 	c.t.Helper()
 	var w window
@@ -46,7 +46,7 @@ func result(id, text string) object {
 	return object{"role": "tool", "tool_call_id": id, "content": text}
 }
 
-// spoken are the contents of a window's messages in openai.chat, as role: text.
+// spoken returns the contents of a window's messages in openai.chat, as role: text.
 func spoken(t *testing.T, w *window) []string {
 	t.Helper()
 	list, fault := flatten(hard.Chat, w.Messages)

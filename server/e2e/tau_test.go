@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// transcripts reads the recorded agent sessions of the folder that MNEME_TESTDATA names, by id.
+// transcripts reads the recorded agent sessions in the folder that MNEME_TESTDATA names, by id.
 func transcripts(t *testing.T) map[string]*hard.Transcript {
 	folder := os.Getenv("MNEME_TESTDATA")
 	if folder == "" {
@@ -46,8 +46,8 @@ func transcripts(t *testing.T) map[string]*hard.Transcript {
 	return out
 }
 
-// TestRecordedSessions posts every recorded session turn by turn. After each turn it asks for windows in every
-// format at three budgets, holds them against the law and replays them at once, at the end, and after a crash.
+// TestRecordedSessions posts every recorded session turn by turn. After each turn it asks for windows in every format
+// with three budgets, checks them, and replays them at once, at the end, and after a crash.
 func TestRecordedSessions(t *testing.T) {
 	t.Parallel()
 	all := transcripts(t)
@@ -95,7 +95,8 @@ func TestRecordedSessions(t *testing.T) {
 	})
 }
 
-// budgets are the asks made after every turn: each format with the defaults, few messages, and few tokens.
+// budgets returns the asks made after every turn: each format with the defaults, with few messages, and with few
+// tokens.
 func budgets() []ask {
 	var out []ask
 	seven, tokens := 7, 900

@@ -13,13 +13,13 @@ import (
 )
 
 // thinker is an agent whose model thinks before each call and each answer. Its provider binds thinking to the exact
-// prompt that it was made behind, and refuses all other.
+// prompt for which it was made, and refuses all other thinking.
 type thinker struct {
 	client
 	provider *providers.Server
 	session  string
 	names    string // which replies name their decision: "", "turn" or "message"
-	ask      object // what each request for a window asks for beside the usual
+	ask      object // additional members of each request for a window
 	steps    int    // calls of a tool in each turn
 
 	calls, sent, refused int // calls of the model, thinking blocks sent to it, calls refused
@@ -81,7 +81,7 @@ func (a *thinker) turn(n int) {
 	a.post("/api/v1/projects/default/turns", turn).want(201)
 }
 
-// call sends a window to the model, and again without what it refuses.
+// call sends a window to the model, and again without what was refused.
 func (a *thinker) call(messages, system json.RawMessage) []map[string]any {
 	a.t.Helper()
 	body := object{"model": "claude-fable-5-2", "max_tokens": 100, "messages": messages, "system": system,
@@ -105,9 +105,9 @@ func (a *thinker) call(messages, system json.RawMessage) []map[string]any {
 	return said.Content
 }
 
-// TestCampaignThinkingAgent runs agents that think, with every built-in, with cuts between turns and inside them, and
-// with replies that name their decisions and that do not. The provider refuses no call, what was made since the last cut
-// is sent, and each window is the same when it is made again.
+// TestCampaignThinkingAgent runs agents that think, with every built-in policy, with cuts between turns and inside
+// them, with replies that name their decisions and with others that do not. The provider refuses no call, thinking made
+// since the last cut is sent, and each window replays equally.
 func TestCampaignThinkingAgent(t *testing.T) {
 	turns := size.Size(30, 200)
 	small := object{"budget": object{"max_tokens": 1500}}
@@ -120,7 +120,7 @@ func TestCampaignThinkingAgent(t *testing.T) {
 		name, names string
 		steps       int
 		ask         object
-		kept        bool // thinking is sent, although windows are cut
+		kept        bool // thinking is sent in spite of cuts
 	}{
 		{"default", "", 1, nil, true},
 		{"default, by turn", "turn", 1, nil, true},
@@ -201,8 +201,8 @@ func callModel(t testing.TB, s *providers.Server, body object) (int, []byte) {
 	return res.StatusCode, out
 }
 
-// TestSignedCompaction has a conversation summarised by the provider. From then on its block comes first in each window,
-// as it came and alone, whatever the budget is, and the provider refuses no window.
+// TestSignedCompaction has the provider summarise a conversation. From then on its block comes first in each window,
+// unchanged and only once, whatever the budget is, and the provider refuses no window.
 func TestSignedCompaction(t *testing.T) {
 	a := &thinker{client: shared(t).in(t), provider: providers.Start(t), session: mneme.unique("compaction"), names: "turn",
 		steps: 1}

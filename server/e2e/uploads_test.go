@@ -18,8 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// refusedUploads are modules that are refused, by the check that refuses them; the number makes each a module of its
-// own, so that no answer is one that was given before.
+// refusedUploads returns modules that are refused, by the check that refuses them. Each n gives a different module, so
+// that no answer can be reused.
 func refusedUploads() map[string]func(n int) []byte {
 	manifest := func(n int, members string) string {
 		return fmt.Sprintf(`{"abi":"1.0","hooks":["assemble"],"version":"%d"%s}`, n, members)
@@ -63,7 +63,7 @@ func named(name string) []byte {
 	return attack.Build()
 }
 
-// withManifest gives a module another manifest.
+// withManifest returns a module with another manifest.
 func withManifest(module []byte, manifest string) []byte {
 	out := slices.Clone(module[:len(wasmtest.Header())])
 	for rest := module[len(out):]; len(rest) > 0; {
@@ -88,7 +88,7 @@ func TestCampaignRefusedUploads(t *testing.T) {
 	upload := func(kind string, n int) {
 		c.upload(kind, kinds[kind](n)).wantCode(422, "module_refused")
 	}
-	for i, kind := range names { // what the first of each kind makes once and for all
+	for i, kind := range names { // what only the first of each kind allocates
 		upload(kind, -1-i)
 	}
 	before := p.anonymous(t)
@@ -107,7 +107,7 @@ func TestCampaignRefusedUploads(t *testing.T) {
 		p.anonymous(t)>>10)
 }
 
-// TestCampaignIdleTenants: tenants that asked for one window and then nothing more cost kilobytes.
+// TestCampaignIdleTenants: a tenant that asked for one window and then nothing more takes only kilobytes.
 func TestCampaignIdleTenants(t *testing.T) {
 	p := embedded(t, t.TempDir())
 	c := p.client(t)
@@ -137,7 +137,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 	if !campaign.Long() {
 		return
 	}
-	// Go collects garbage at least every two minutes, and gives the memory back some time after that.
+	// Go collects garbage at least every two minutes, and returns the memory some time after that.
 	idle := busy
 	for deadline := time.Now().Add(5 * time.Minute); idle-before > 96<<10 && time.Now().Before(deadline); {
 		time.Sleep(time.Second)
@@ -149,7 +149,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 	}
 }
 
-// TestCampaignBurningUploads: uploads whose self-tests burn all that they may are answered, each in its turn.
+// TestCampaignBurningUploads: uploads whose self-tests use up all their fuel are answered, one after another.
 func TestCampaignBurningUploads(t *testing.T) {
 	c := embedded(t, t.TempDir()).client(t)
 	const records = 210
@@ -180,7 +180,7 @@ func TestCampaignBurningUploads(t *testing.T) {
 	}
 }
 
-// chatty is a policy that logs as much as a call may and keeps everything.
+// chatty returns a policy that logs as much as a call may and keeps everything.
 func chatty() []byte {
 	i32 := func(n int) wasmtest.Types { return slices.Repeat(wasmtest.Types{wasm.I32}, n) }
 	const request, plan, pages, line, lines = 1 << 16, 1<<16 + 1<<19, 16, 1000, 4
@@ -199,7 +199,7 @@ func chatty() []byte {
 	return m.Bytes()
 }
 
-// TestCampaignChattyPolicies: a pipeline of policies that log all they may leaves decisions of a bounded length.
+// TestCampaignChattyPolicies: with a pipeline of policies that log as much as they may, decisions have a limited size.
 func TestCampaignChattyPolicies(t *testing.T) {
 	p := embedded(t, t.TempDir())
 	c := converse(p.client(t), "s")

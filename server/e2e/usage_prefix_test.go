@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// compared is what a window says of the one before it.
+// compared is what a window's usage says about the previous window.
 type compared struct {
 	DecisionID string `json:"decision_id"`
 	Messages   []json.RawMessage
@@ -28,8 +28,8 @@ type compared struct {
 	}
 }
 
-// TestUsagePrefix plays a recorded session and holds what each window says of the one before it against the two windows
-// themselves.
+// TestUsagePrefix plays a recorded session and compares what each window says about the previous one with the two
+// windows themselves.
 func TestUsagePrefix(t *testing.T) {
 	all := transcripts(t)
 	ids := slices.Sorted(maps.Keys(all))[:2]
@@ -49,7 +49,7 @@ func TestUsagePrefix(t *testing.T) {
 			for _, id := range ids {
 				for _, turn := range all[id].Turns {
 					c.post("/api/v1/projects/default/turns", turnBody(session, turn)).want(201)
-					// What only looks, and what another viewer sees, is no window before.
+					// A window that is not recorded, or is for another viewer, does not count as the previous one.
 					ask("main", object{"record": false, "system": "You look."})
 					ask("other", object{"system": "You are another."})
 					w := ask("main", nil)
@@ -71,7 +71,7 @@ func TestUsagePrefix(t *testing.T) {
 					if p == nil {
 						t.Fatal("a window is compared with none")
 					}
-					// Three tokens begin the reply, and are no part of what was sent. The last message may have been a part of one that is longer now.
+					// Three tokens begin the reply and were not sent. The last message may now be part of a longer one.
 					if p.Messages != same && p.Messages != same-1 {
 						t.Errorf("turn %d: %d messages are shared, it says %d", turn.Number, same, p.Messages)
 					}
@@ -112,8 +112,8 @@ func TestUsagePrefix(t *testing.T) {
 	}
 }
 
-// TestCacheControl posts more breakpoints than Anthropic takes. The provider refuses no window; auto sets breakpoints
-// that the next window's prefix ends with.
+// TestCacheControl posts more breakpoints than Anthropic accepts. The provider refuses no window, and auto sets
+// breakpoints at which the next window's prefix ends.
 func TestCacheControl(t *testing.T) {
 	c, session := shared(t).in(t), mneme.unique("breakpoints")
 	mark := object{"type": "ephemeral"}
@@ -127,7 +127,7 @@ func TestCacheControl(t *testing.T) {
 	for n := range 6 {
 		ttl := any(mark)
 		if n == 4 {
-			ttl = object{"type": "ephemeral", "ttl": "1h"} // the shorter ones before it must go
+			ttl = object{"type": "ephemeral", "ttl": "1h"} // shorter ones before it must be removed
 		}
 		c.post("/api/v1/projects/default/turns", object{"session_id": session, "format": "anthropic.messages",
 			"messages": []object{say("user", sprintf("question %d", n), ttl), say("assistant", sprintf("answer %d", n), nil)}}).want(201)

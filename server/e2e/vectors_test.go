@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
-// TestVectorsOfAProcess runs the program with a provider of embeddings: what words do not find is found once the project
-// names a model and the job has been there, also after a kill, and by words alone while the provider is away.
+// TestVectorsOfAProcess runs the program with a provider of embeddings. Texts without the query's words are found once
+// the project names a model and the job has run, also after a kill. While the provider is away, only words count.
 func TestVectorsOfAProcess(t *testing.T) {
 	t.Parallel()
 	provider := embedserver.New("sk-vectors-of-a-process")
@@ -39,7 +39,7 @@ func TestVectorsOfAProcess(t *testing.T) {
 		c.post(project+"/memories/recall", object{"query": "automotive"}).want(200).into(&f)
 		return f
 	}
-	// The job is beside the requests, so its result is waited for.
+	// The job runs in the background, so the test waits for its result.
 	wait := func(what string, done func(found) bool) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

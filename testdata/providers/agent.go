@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// FromChat writes messages of Chat Completions in another format, one for one or with an item for each call. They hold
-// texts, calls and results alone, as recorders write them.
+// FromChat converts messages of Chat Completions to another format. Each gives one message, or one item for each call.
+// The messages have only texts, calls and results, as recorders write them.
 func FromChat(api API, messages []json.RawMessage) ([]json.RawMessage, error) {
 	if api == Chat {
 		return messages, nil
@@ -56,8 +56,8 @@ func FromChat(api API, messages []json.RawMessage) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// Body is the request that an agent makes of a window: the messages as they are, the system prompt where the API has a
-// place for it, and tools by name.
+// Body returns the request that an agent makes from a window: the unchanged messages, the system prompt if the API has
+// a separate place for it, and tools by name.
 func Body(api API, model string, messages []json.RawMessage, system json.RawMessage, tools []string) []byte {
 	body := map[string]any{"model": model}
 	var list []any

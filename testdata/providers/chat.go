@@ -29,7 +29,7 @@ func readChat(body []byte, o *options) (*chatRequest, *Refusal) {
 	return r, apply(chatRules, r)
 }
 
-// readOpenAI decodes a body. Source of the text: unquoted. A lone surrogate is refused as bad JSON.
+// readOpenAI decodes a body. The text of its refusal is unquoted. A lone surrogate is refused as bad JSON.
 func readOpenAI(body []byte) (object, *Refusal) {
 	fields, err := read(body)
 	if err != nil {
@@ -43,7 +43,7 @@ func readOpenAI(body []byte) (object, *Refusal) {
 	return fields, nil
 }
 
-// chatRules are what Chat Completions refuses. oa are the types of openai 3.54.0.
+// chatRules are the requests that Chat Completions refuses. oa are the types of openai 3.54.0.
 var chatRules = []rule[*chatRequest]{
 	// oa completion_create_params; the text of langchain_dart#712, Easy-open-ai#38.
 	{"chat/argument", func(r *chatRequest) *Refusal {
@@ -108,7 +108,7 @@ var chatRules = []rule[*chatRequest]{
 		}
 		return nil
 	}},
-	// oa completion_create_params: stop has at most 4, metadata at most 16 members.
+	// oa completion_create_params: stop has at most 4 members, metadata at most 16.
 	{"chat/bounds", func(r *chatRequest) *Refusal {
 		if refusal := maxLength("stop", len(r.body.list("stop")), 4, "array"); refusal != nil {
 			return refusal
@@ -128,8 +128,8 @@ var chatRules = []rule[*chatRequest]{
 		return invalidValue(m.str("role"), "'system', 'assistant', 'user', 'function', 'tool', and 'developer'").
 			at("messages[%d].role", i)
 	})},
-	// oa chat message params; the text of transitive-bullshit/agentic#531 (2023, second-hand). What the server does
-	// with unknown members today is not documented, so a window had better have none.
+	// oa chat message params; the text of transitive-bullshit/agentic#531 (2023, second-hand). How the server treats
+	// unknown members today is not documented, so windows should have none.
 	{"chat/message-key", eachMessage(func(r *chatRequest, i int, m object) *Refusal {
 		allowed := append([]string{"role", "content", "name"}, chatMembers[m.str("role")]...)
 		if r.model.ReasoningContent {
@@ -198,7 +198,7 @@ var chatRules = []rule[*chatRequest]{
 		}
 		return nil
 	})},
-	// GCMP#120 (second-hand): MiniMax refuses an id that comes again. OpenAI documents nothing.
+	// GCMP#120 (second-hand): MiniMax refuses repeated ids. OpenAI documents nothing.
 	{"chat/unique", func(r *chatRequest) *Refusal {
 		seen := map[string]bool{}
 		return eachCall(func(r *chatRequest, at string, call object) *Refusal {
@@ -209,9 +209,9 @@ var chatRules = []rule[*chatRequest]{
 			return nil
 		})(r)
 	}},
-	// sdcb/chats#132, CLIProxyAPI#2798 and morphic#136, smarter#264: results directly behind their calls.
+	// sdcb/chats#132, CLIProxyAPI#2798 and morphic#136, smarter#264: results follow their calls immediately.
 	{"chat/pairs", chatPairs},
-	// opencode#24722, api-docs.deepseek.com thinking_mode: reasoning_content comes back with tool calls.
+	// opencode#24722, api-docs.deepseek.com thinking_mode: the client sends reasoning_content back with tool calls.
 	{"chat/reasoning-content", eachMessage(func(r *chatRequest, i int, m object) *Refusal {
 		if r.model.ReasoningContent && len(m.list("tool_calls")) > 0 && !m.has("reasoning_content") {
 			return refuse("The `reasoning_content` in the thinking mode must be passed back to the API.")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// eachMessage makes a rule of a check of one message.
+// eachMessage turns a check of one message into a rule.
 func eachMessage(check func(*chatRequest, int, object) *Refusal) func(*chatRequest) *Refusal {
 	return func(r *chatRequest) *Refusal {
 		for i, m := range r.messages {
@@ -18,7 +18,8 @@ func eachMessage(check func(*chatRequest, int, object) *Refusal) func(*chatReque
 	}
 }
 
-// eachCall makes a rule of a check of one tool call. An empty list of calls is given as nil, at the list.
+// eachCall turns a check of one tool call into a rule. For an empty list of calls, the check gets nil and the list's
+// position.
 func eachCall(check func(*chatRequest, string, object) *Refusal) func(*chatRequest) *Refusal {
 	return eachMessage(func(r *chatRequest, i int, m object) *Refusal {
 		calls, is := m["tool_calls"].([]any)
@@ -34,7 +35,8 @@ func eachCall(check func(*chatRequest, string, object) *Refusal) func(*chatReque
 	})
 }
 
-// chatPairs holds that every call is answered directly behind its message, in any order, once, and nothing else is.
+// chatPairs checks that every call is answered exactly once, in any order, immediately after its message, and that
+// nothing else is answered.
 func chatPairs(r *chatRequest) *Refusal {
 	var open []string
 	behind := 0

@@ -13,12 +13,12 @@ type messagesRequest struct {
 	model    *Model
 	messages []object
 	blocks   []block // of all messages in order; a string is one text block
-	turns    []turn  // messages of one role that follow each other, which the API merges
+	turns    []turn  // runs of messages of one role, which the API merges
 	dropped  []Transformation
-	end      prefix // behind the last message
+	end      prefix // the prefix after the last message
 }
 
-// block is one block of content, with where it stands.
+// block is one block of content and its position.
 type block struct {
 	object
 	role    string
@@ -53,7 +53,8 @@ func readMessages(body []byte, o *options) (*messagesRequest, *Refusal) {
 	return r, apply(messagesRules, r)
 }
 
-// merge lists the blocks and the turns. Neighbours of one role are one turn (notes, measured: two assistants give 200).
+// merge lists the blocks and the turns. Consecutive messages of one role are one turn (notes, measured: two assistants
+// give 200).
 func (r *messagesRequest) merge() {
 	for i, m := range r.messages {
 		role := m.str("role")
@@ -77,7 +78,7 @@ func (r *messagesRequest) merge() {
 	}
 }
 
-// eachBlock makes a rule of a check of one block of a message.
+// eachBlock turns a check of one block of a message into a rule.
 func eachBlock(check func(*messagesRequest, block) *Refusal) func(*messagesRequest) *Refusal {
 	return func(r *messagesRequest) *Refusal {
 		for _, b := range r.blocks {
@@ -89,9 +90,9 @@ func eachBlock(check func(*messagesRequest, block) *Refusal) func(*messagesReque
 	}
 }
 
-// messagesRules are what Messages refuses. an are the types of anthropic 2.12.0; PT, PC, FIX, F52 and ODC are the
-// pages on preserved thinking, its prefix checks, their repair, Fable 5.2, and on-demand compaction; notes are measured
-// notes.
+// messagesRules are the requests that Messages refuses. an are the types of anthropic 2.12.0; PT, PC, FIX, F52 and ODC
+// are the pages on preserved thinking, its prefix checks, their repair, Fable 5.2, and on-demand compaction; notes are
+// measured notes.
 var messagesRules = slices.Concat(messagesForm, messagesTools, messagesRest)
 
 var messagesForm = []rule[*messagesRequest]{
@@ -129,8 +130,8 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// Roo-Code#11429: unknown members of messages. D/effort-per-message, an beta_system_message_param: with a beta, system
-	// messages have an effort.
+	// Roo-Code#11429: unknown members of messages are refused. D/effort-per-message, an beta_system_message_param: with
+	// a beta, system messages may have an effort.
 	{"messages/message-key", func(r *messagesRequest) *Refusal {
 		for i, m := range r.messages {
 			members := []string{"role", "content"}
@@ -152,7 +153,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// lobehub#1601 (2024), notes: the first message is the user's; ODC: or begins with a compaction block.
+	// lobehub#1601 (2024), notes: the first message is the user's; ODC: or it begins with a compaction block.
 	{"messages/first", func(r *messagesRequest) *Refusal {
 		if r.turns[0].role == "user" {
 			return nil
@@ -163,10 +164,10 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return refuse("messages: first message must use the \"user\" role")
 	}},
-	// D/errors, notes: Claude 4.6 and later take no prefill.
+	// D/errors, notes: Claude 4.6 and later accept no prefill.
 	{"messages/last", func(r *messagesRequest) *Refusal {
 		last := r.turns[len(r.turns)-1]
-		if last.role != "assistant" || r.body.has("compaction") { // what is to be summarised may end anywhere
+		if last.role != "assistant" || r.body.has("compaction") { // a request for compaction may end with any message
 			return nil
 		}
 		if !r.model.Prefill {
@@ -180,7 +181,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// D/mid-conversation-system-messages, notes: where role system may stand.
+	// D/mid-conversation-system-messages, notes: where messages of the role system are allowed.
 	{"messages/system-role", func(r *messagesRequest) *Refusal {
 		for n, t := range r.turns {
 			if t.role != "system" {
@@ -263,7 +264,7 @@ var messagesForm = []rule[*messagesRequest]{
 	}},
 }
 
-// extra refuses the first unknown member.
+// extra refuses the first unknown member of an object.
 func extra(at string, o object, allowed ...string) *Refusal {
 	if unknown := o.unknown(allowed...); len(unknown) > 0 {
 		return refuse("%s%s: Extra inputs are not permitted", at, unknown[0])
@@ -275,8 +276,8 @@ func serverResult(b block) bool {
 	return b.role == "assistant" && strings.HasSuffix(b.str("type"), "_tool_result")
 }
 
-// The betas by which a system message may set the effort of what follows: the documented one, and the one that Claude
-// Code sends.
+// With these betas, a system message may set the effort of the messages after it. One is documented, the other is sent
+// by Claude Code.
 const (
 	effortBeta = "mid-conversation-output-config-2026-07-01"
 	turnBeta   = "per-turn-control-2026-07-01"

@@ -5,22 +5,22 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // read for their size
-	_ "image/jpeg" // read for their size
-	_ "image/png"  // read for their size
+	_ "image/gif"  // decodes image sizes
+	_ "image/jpeg" // decodes image sizes
+	_ "image/png"  // decodes image sizes
 	"slices"
 	"strings"
 )
 
 var messagesRest = []rule[*messagesRequest]{
-	// notes: at most four breakpoints, wherever they stand.
+	// notes: at most four breakpoints, in any position.
 	{"messages/breakpoints", func(r *messagesRequest) *Refusal {
 		if n := len(r.breakpoints()); n > 4 {
 			return refuse("A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
 		}
 		return nil
 	}},
-	// claude-code#39599, hermes-agent#1216: the longer time to live comes first.
+	// claude-code#39599, hermes-agent#1216: a longer time to live comes before a shorter one.
 	{"messages/ttl", func(r *messagesRequest) *Refusal {
 		short := false
 		for _, b := range r.breakpoints() {
@@ -103,7 +103,7 @@ var messagesRest = []rule[*messagesRequest]{
 		}
 		return nil
 	})},
-	// ODC, an types/compaction_*_error.py: signed compaction blocks stand first, once, as they came.
+	// ODC, an types/compaction_*_error.py: a signed compaction block comes first, only once, and unchanged.
 	{"messages/compaction", messagesCompaction},
 	// D/extended-thinking: with manual thinking, an open tool loop begins with thinking.
 	{"messages/manual-loop", func(r *messagesRequest) *Refusal {
@@ -120,7 +120,7 @@ var messagesRest = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// PT, pydantic-ai#7984 (measured): each thinking block behind its own prefix; see thinking.go.
+	// PT, pydantic-ai#7984 (measured): each thinking block follows the prefix that it was made for; see thinking.go.
 	{"messages/thinking", func(r *messagesRequest) (refusal *Refusal) {
 		r.end, refusal = r.walkThinking()
 		return refusal
@@ -140,8 +140,8 @@ type breakpoint struct {
 	deferred      bool
 }
 
-// breakpoints are all of a request, in the order that the API works in: tools, system, messages, and what lies within
-// their blocks. One at the top counts too.
+// breakpoints returns all breakpoints of a request in the order of processing: tools, system, messages, including those
+// nested in their blocks. One at the top level counts too.
 func (r *messagesRequest) breakpoints() []breakpoint {
 	var out []breakpoint
 	add := func(at string, o object) {
@@ -165,7 +165,7 @@ func (r *messagesRequest) breakpoints() []breakpoint {
 	return out
 }
 
-// messagesImages holds all images, those within results too.
+// messagesImages checks all images, including those within results.
 func messagesImages(r *messagesRequest) *Refusal {
 	type placed struct {
 		at     string
@@ -209,7 +209,7 @@ func messagesImages(r *messagesRequest) *Refusal {
 			}
 			size, _, err := image.DecodeConfig(bytes.NewReader(raw))
 			if err != nil {
-				continue // a WebP, which the standard library does not read, or a test's picture of no size
+				continue // a WebP, which the standard library does not decode, or a test's placeholder without a size
 			}
 			if side := max(size.Width, size.Height); side > 8000 {
 				return refuse("%s.base64: At least one of the image dimensions exceed max allowed size: 8000 pixels",
@@ -228,14 +228,14 @@ func messagesImages(r *messagesRequest) *Refusal {
 	return nil
 }
 
-// messagesCompaction holds the signed blocks of on-demand compaction.
+// messagesCompaction checks the signed blocks of on-demand compaction.
 func messagesCompaction(r *messagesRequest) *Refusal {
 	found := 0
 	for n, b := range r.blocks {
 		if b.str("type") != "compaction" {
 			continue
 		}
-		if !b.has("signature") { // D/compaction: blocks of compact_20260112 may stand anywhere, but not empty
+		if !b.has("signature") { // D/compaction: blocks of compact_20260112 may be anywhere, but not empty
 			if text, is := b.object["content"].(string); is && text == "" {
 				return refuse("%s.compaction.content: must be non-empty or null", b.at) // unquoted
 			}
@@ -277,7 +277,8 @@ func messagesCompaction(r *messagesRequest) *Refusal {
 	return nil
 }
 
-// tokens estimates a request: texts, the tools and their hidden prompt (D/pricing). Documents and images cost nothing.
+// tokens estimates the tokens of a request: its texts, its tools and the hidden prompt for tools (D/pricing). Documents
+// and images count nothing.
 func (r *messagesRequest) tokens() int {
 	n := 7 + r.texts(r.body["system"]) // D/token-counting: "You are a scientist" and "Hello, Claude" are 14
 	for _, b := range r.blocks[r.lastThreshold():] {

@@ -13,7 +13,7 @@ var (
 )
 
 var messagesTools = []rule[*messagesRequest]{
-	// D/define-tools: names of tools are legal and unique. Unquoted.
+	// D/define-tools: names of tools are valid and unique. Unquoted.
 	{"messages/tool-name", func(r *messagesRequest) *Refusal {
 		seen := map[string]bool{}
 		for i, tool := range objects(r.body.list("tools")) {
@@ -28,7 +28,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// Portkey 10488 (second-hand): blocks of tools in the history need tools in the request.
+	// Portkey 10488 (second-hand): a request with tool blocks in its history must also have tools.
 	{"messages/tools-needed", eachBlock(func(r *messagesRequest, b block) *Refusal {
 		if kind := b.str("type"); (kind == "tool_use" || kind == "tool_result") && len(r.body.list("tools")) == 0 {
 			return refuse("Requests which have `tool_use` or `tool_result` blocks must define tools.")
@@ -49,7 +49,7 @@ var messagesTools = []rule[*messagesRequest]{
 			if !useID.MatchString(b.str("tool_use_id")) {
 				return refuse("%s.tool_result.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'", b.at)
 			}
-		case "server_tool_use": // K: the pattern is not on any page
+		case "server_tool_use": // K: no page documents the pattern
 			if !serverID.MatchString(b.str("id")) {
 				return refuse("%s.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'", b.at)
 			}
@@ -63,7 +63,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	})},
-	// cua#524, hindsight#4250: each id once in the request.
+	// cua#524, hindsight#4250: each id occurs once in the request.
 	{"messages/use-unique", func(r *messagesRequest) *Refusal {
 		seen := map[string]bool{}
 		for _, b := range r.blocks {
@@ -77,7 +77,8 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// claude-code#18947: a result without its use in the turn before. Results of two uses with one id come first.
+	// claude-code#18947: each result needs its use in the turn before. Results of two uses with the same id are checked
+	// first.
 	{"messages/result-orphan", func(r *messagesRequest) *Refusal {
 		for n, t := range r.turns {
 			for _, b := range t.blocks {
@@ -94,7 +95,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// hindsight#4250: one result for each use.
+	// hindsight#4250: there is one result for each use.
 	{"messages/result-single", func(r *messagesRequest) *Refusal {
 		for _, t := range r.turns {
 			seen := map[string]bool{}
@@ -113,7 +114,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// claude-code#8210, D/handle-tool-calls: all results in the next user turn, before anything else there.
+	// claude-code#8210, D/handle-tool-calls: the next user turn begins with all results.
 	{"messages/use-answered", func(r *messagesRequest) *Refusal {
 		for n, t := range r.turns {
 			open := uses(t)
@@ -137,7 +138,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// an tool_result_block_param: what a result may hold. Unquoted.
+	// an tool_result_block_param: the allowed content of a result. Unquoted.
 	{"messages/result-content", eachBlock(func(r *messagesRequest, b block) *Refusal {
 		if b.str("type") != "tool_result" {
 			return nil
@@ -161,7 +162,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return refuse("%s.tool_result.content: Input should be a valid list", b.at)
 	})},
-	// D/handling-stop-reasons, claude-code#64383: a server tool's use and result pair within the assistant's turn.
+	// D/handling-stop-reasons, claude-code#64383: a server tool's use and its result are in the same assistant turn.
 	{"messages/server-tools", func(r *messagesRequest) *Refusal {
 		for n, t := range r.turns {
 			open := map[string]block{}
@@ -181,7 +182,8 @@ var messagesTools = []rule[*messagesRequest]{
 				if _, ok := open[b.str("id")]; !ok || b.str("type") != "server_tool_use" {
 					continue
 				}
-				// While a server's call is open beside a client's, the next user turn may hold results alone.
+				// While calls of a server tool and of a client tool are both open, the next user turn may contain only
+				// results.
 				waiting := n+1 < len(r.turns) && len(uses(t)) > 0 && !slices.ContainsFunc(r.turns[n+1].blocks,
 					func(b block) bool { return b.str("type") != "tool_result" })
 				if !waiting {
@@ -203,7 +205,7 @@ var messagesTools = []rule[*messagesRequest]{
 	}},
 }
 
-// uses are the ids of a turn's tool_use blocks.
+// uses returns the ids of a turn's tool_use blocks.
 func uses(t turn) []string {
 	var out []string
 	for _, b := range t.blocks {

@@ -2,15 +2,15 @@ package providers
 
 import "strings"
 
-// Model says what a model checks beyond what its API does. The zero value checks nothing more.
+// Model describes what a model checks in addition to its API. The zero value adds no checks.
 type Model struct {
 	ID     string
-	Window int // input tokens; 0 is no bound
+	Window int // input tokens; 0 means no limit
 
 	// Anthropic.
 	BindsThinking  bool // a thinking block is valid only behind the exact prefix it was made behind
-	Opts           bool // it binds only for requests that set prefix_mismatch_behavior
-	OwnThinking    bool // no other model reads its thinking
+	Opts           bool // BindsThinking applies only to requests that set prefix_mismatch_behavior
+	OwnThinking    bool // no other model can read its thinking
 	Prefill        bool // the last message may be the assistant's
 	SystemMessages bool // role system is allowed among the messages
 	ManualThinking bool // thinking.type enabled with a budget
@@ -19,12 +19,12 @@ type Model struct {
 	BetweenTools   bool // thinking.type between_tools
 	NoForcedChoice bool // tool_choice any and tool are refused
 	NoSampling     bool // temperature, top_p and top_k are refused
-	MaxOutput      int  // bound of max_tokens; 0 is none
+	MaxOutput      int  // maximum of max_tokens; 0 means none
 	ToolPrompt     int  // tokens of the hidden prompt with tools
 
-	// OpenAI and those who offer its API.
+	// OpenAI and other providers with its API.
 	PairsReasoning   bool // a reasoning item and the items it produced need each other
-	DropsReasoning   bool // reasoning behind a changed prefix is removed silently
+	DropsReasoning   bool // reasoning after a changed prefix is removed silently
 	NoChatTools      bool // function tools are refused by Chat Completions
 	NoOldParameters  bool // max_tokens, stop and a temperature are refused by Chat Completions
 	Updates          bool // configuration_update items
@@ -33,22 +33,22 @@ type Model struct {
 	NineCallIDs      bool // call ids are nine letters or digits
 }
 
-// claude is what all models from 4.6 on share.
+// claude returns a model with what all models from 4.6 on have in common.
 func claude(id string, m Model) Model {
 	m.ID, m.Window, m.MaxOutput, m.Adaptive = id, 1_000_000, 128_000, true
 	return m
 }
 
-// models are those that a request can name. A request for another model is a 404.
+// models are the models that a request can name. A request for any other model gets a 404.
 var models = []Model{
-	// Manual thinking and prefill end with 4.5: D/errors, D/pricing.
+	// Manual thinking and prefill are not available after 4.5: D/errors, D/pricing.
 	{ID: "claude-haiku-4-5", Window: 200_000, MaxOutput: 64_000, Prefill: true, ManualThinking: true, ToolPrompt: 496},
 	{ID: "claude-sonnet-4-5", Window: 200_000, MaxOutput: 64_000, Prefill: true, ManualThinking: true, ToolPrompt: 496},
 	claude("claude-opus-4-6", Model{ManualThinking: true, ToolPrompt: 497}),
 	claude("claude-opus-4-8", Model{SystemMessages: true, ToolPrompt: 290}),
 	claude("claude-sonnet-5", Model{ToolPrompt: 354}),
 	claude("claude-opus-5", Model{SystemMessages: true, ToolPrompt: 286}),
-	// Accounts made since 2026-08-31 are bound (PT); the kit's account is new.
+	// Thinking is bound for accounts made since 2026-08-31 (PT), and the kit's account is new.
 	claude("claude-opus-5-5", Model{SystemMessages: true, BindsThinking: true, AlwaysThinks: true,
 		NoForcedChoice: true, NoSampling: true}),
 	claude("claude-sonnet-5-5", Model{SystemMessages: true, BindsThinking: true, BetweenTools: true,
@@ -56,7 +56,7 @@ var models = []Model{
 	claude("claude-haiku-5-5", Model{SystemMessages: true, BindsThinking: true, NoSampling: true}),
 	claude("claude-fable-5-1", Model{SystemMessages: true, BindsThinking: true, Opts: true, AlwaysThinks: true,
 		NoForcedChoice: true, NoSampling: true}),
-	// Every account is bound, and only 5.2 reads what 5.2 thought: F52, PT.
+	// Thinking is bound for every account, and only 5.2 can read the thinking of 5.2: F52, PT.
 	claude("claude-fable-5-2", Model{SystemMessages: true, BindsThinking: true, OwnThinking: true, AlwaysThinks: true,
 		NoForcedChoice: true, NoSampling: true}),
 
@@ -73,7 +73,7 @@ var models = []Model{
 	{ID: "minimax-m3", UniqueCallIDs: true},
 }
 
-// Named gives a model of the table. It panics for another name, because tests spell names out.
+// Named returns a model of the table. It panics for an unknown name, because tests use constant names.
 func Named(id string) Model {
 	m := known(id)
 	if m == nil {
@@ -91,7 +91,7 @@ func known(id string) *Model {
 	return nil
 }
 
-// modelOf gives the model that a request names, unless the options fix one.
+// modelOf returns the model that a request names, or the one that the options set.
 func (o *options) modelOf(api API, body object) (*Model, *Refusal) {
 	if o.model != nil {
 		return o.model, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// emptyArray, maxLength, invalidValue, isString and toolName are refusals that both of OpenAI's APIs share.
+// emptyArray, maxLength, invalidValue, isString and toolName are refusals of both OpenAI APIs.
 
 func emptyArray(at string) *Refusal { // unquoted
 	return refuse("Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array "+
@@ -16,7 +16,7 @@ func emptyArray(at string) *Refusal { // unquoted
 		at("%s", at).coded("empty_array")
 }
 
-// maxLength has the text of vercel/ai#5171 for strings and of zed#32946 for arrays.
+// maxLength uses the text of vercel/ai#5171 for strings and of zed#32946 for arrays.
 func maxLength(at string, n, most int, kind string) *Refusal {
 	if n <= most {
 		return nil
@@ -44,7 +44,7 @@ func isString(at string, v any) *Refusal { // unquoted
 
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// toolName holds a name to oa function_definition: letters, digits, _ and -, at most 64. Unquoted.
+// toolName checks a name against oa function_definition: letters, digits, _ and -, at most 64. Unquoted.
 func toolName(at, name string) *Refusal {
 	if refusal := maxLength(at, len(name), 64, "string"); refusal != nil {
 		return refusal
@@ -72,7 +72,7 @@ func typeName(v any) string {
 	return "a string"
 }
 
-// chatRoles are the types of parts that each role may have, and the member that each type needs.
+// chatRoles has the types of parts that each role may have, and the member that each type needs.
 var chatRoles = map[string][]string{
 	"system": {"text"}, "developer": {"text"}, "tool": {"text"}, "function": {"text"},
 	"user":      {"text", "image_url", "input_audio", "file"},
@@ -82,7 +82,7 @@ var chatRoles = map[string][]string{
 var chatPartMembers = map[string]string{"text": "text", "image_url": "image_url", "input_audio": "input_audio",
 	"file": "file", "refusal": "refusal"}
 
-// chatParts holds a message's content: a string, null, or parts that its role may have.
+// chatParts checks a message's content: a string, null, or parts that its role may have.
 func chatParts(_ *chatRequest, i int, m object) *Refusal {
 	var parts []any
 	switch content := m["content"].(type) {
@@ -122,7 +122,7 @@ func chatParts(_ *chatRequest, i int, m object) *Refusal {
 
 var dataURL = regexp.MustCompile(`^data:([a-z]+/[a-z0-9.+-]+);base64,`)
 
-// openAIImages bounds the images of a request.
+// openAIImages checks the number and formats of a request's images.
 func openAIImages(at string, urls []string) *Refusal {
 	if refusal := maxLength(at, len(urls), 1500, "array"); refusal != nil {
 		return refusal
@@ -145,7 +145,8 @@ func openAIImages(at string, urls []string) *Refusal {
 	return nil
 }
 
-// tokens counts a chat request as the cookbook does: three for each message, its texts, one for a name, three once.
+// tokens counts the tokens of a chat request as OpenAI's cookbook does: its texts, three for each message, one for a
+// name, and three in total.
 func (r *chatRequest) tokens() int {
 	n := 3
 	for _, m := range r.messages {
@@ -163,11 +164,11 @@ func (r *chatRequest) tokens() int {
 	return n
 }
 
-// untold are members whose text no model reads as text: data, which is counted elsewhere or not at all, and names of
-// types.
+// untold are members whose text a model does not read as text: data, which is counted elsewhere or not at all, and
+// names of types.
 var untold = []string{"type", "data", "url", "signature", "encrypted_content", "file_data", "cache_control"}
 
-// texts counts the text of any content.
+// texts counts the tokens of all text in a content.
 func (o *options) texts(content any) int {
 	n := 0
 	switch c := content.(type) {

@@ -1,9 +1,9 @@
-// Package providers enforces what the servers of model providers refuse. It has one check for each API, Chat
-// Completions and Responses of OpenAI and Messages of Anthropic, and a local server that applies the checks, answers
-// from a script in the providers' own formats, plain or streamed, and binds thinking to the exact prefix it stood
-// behind.
+// Package providers checks requests for what the servers of model providers refuse. It has one check for each API:
+// OpenAI's Chat Completions and Responses, and Anthropic's Messages. It also has a local server that applies the
+// checks, answers from a script in the providers' own formats, plain or streamed, and binds thinking to the exact
+// prefix that it was made for.
 //
-// Each rule is one entry of a table, with the source of the rule in the comment above it:
+// Each rule is one entry of a table. The comment above it names its source:
 //
 //	D/x            the page x of platform.claude.com/docs
 //	PT, PC, FIX    there: preserved-thinking, its prefix-checks, fix-bound-to-a-different-conversation
@@ -14,9 +14,10 @@
 //	owner/name#N   an issue or pull request on GitHub that quotes a real refusal
 //	notes          public texts that quote one or measured it
 //	second-hand    gateways and blogs
-//	unquoted       the rule is documented and the text is the kit's own, or recalled
+//	unquoted       the rule is documented, but the text of the refusal is the kit's own, or from memory
 //
-// They were collected in November 2026. Models of the families 5.2, 5.5 and gpt-6 are as those pages describe them.
+// The sources were collected in November 2026. Models of the families 5.2, 5.5 and gpt-6 are as those pages describe
+// them.
 package providers
 
 import (
@@ -25,19 +26,19 @@ import (
 	"net/http"
 )
 
-// API is one of the three wire formats.
+// API is one of the three formats.
 type API string
 
-// The formats, by the names that Mneme's contract gives them.
+// The formats, by their names in Mneme's API.
 const (
 	Chat      API = "openai.chat"
 	Responses API = "openai.responses"
 	Messages  API = "anthropic.messages"
 )
 
-// Refusal is an error that a provider answers instead of a reply.
+// Refusal is an error that a provider sends instead of a reply.
 type Refusal struct {
-	Rule    string // the rule of this package that was broken; providers do not send it
+	Rule    string // the broken rule of this package; providers do not send it
 	Status  int
 	Type    string
 	Message string
@@ -45,10 +46,10 @@ type Refusal struct {
 	Code    string // OpenAI: error.code; Anthropic: error.details.error_code
 }
 
-// Error gives the provider's text behind the rule's name.
+// Error returns the rule's name and the provider's text.
 func (r *Refusal) Error() string { return fmt.Sprintf("%s: %d %s", r.Rule, r.Status, r.Message) }
 
-// body is the error as the provider writes it.
+// body returns the error in the provider's format.
 func (r *Refusal) body(api API, requestID string) []byte {
 	if api == Messages {
 		fault := map[string]any{"type": r.Type, "message": r.Message}
@@ -68,30 +69,31 @@ func orNull(s string) any {
 	return s
 }
 
-// refuse is a 400 in both providers' words.
+// refuse returns a 400 for both providers.
 func refuse(format string, args ...any) *Refusal {
 	return &Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, args...)}
 }
 
-// at adds the parameter that OpenAI names.
+// at sets the parameter that OpenAI names.
 func (r *Refusal) at(format string, args ...any) *Refusal {
 	r.Param = fmt.Sprintf(format, args...)
 	return r
 }
 
-// coded adds the code.
+// coded sets the code.
 func (r *Refusal) coded(code string) *Refusal {
 	r.Code = code
 	return r
 }
 
-// rule is one thing that a provider refuses. Its check sees a request that keeps all rules above it in the table.
+// rule is one reason for which a provider refuses requests. Its check sees only requests that pass all rules above it
+// in the table.
 type rule[T any] struct {
 	name  string
 	check func(T) *Refusal
 }
 
-// apply gives the first refusal of a table of rules.
+// apply returns the first refusal by a table of rules, or nil.
 func apply[T any](rules []rule[T], request T) *Refusal {
 	for _, r := range rules {
 		if refusal := r.check(request); refusal != nil {
@@ -111,7 +113,7 @@ type options struct {
 	count func(text string) int
 }
 
-// As checks for a model, whatever the request names.
+// As checks for a model, regardless of the model that the request names.
 func As(m Model) Option { return func(o *options) { o.model = &m } }
 
 // Beta adds values of the header anthropic-beta.
@@ -123,7 +125,7 @@ func Beta(values ...string) Option {
 	}
 }
 
-// Counting counts tokens by a tokenizer. Without it a token is four bytes.
+// Counting counts tokens with a tokenizer. By default a token is four bytes.
 func Counting(count func(text string) int) Option { return func(o *options) { o.count = count } }
 
 func collect(opts []Option) *options {
@@ -134,25 +136,25 @@ func collect(opts []Option) *options {
 	return o
 }
 
-// CheckChat gives what Chat Completions would refuse in a request, or nil.
+// CheckChat returns Chat Completions' refusal of a request, or nil.
 func CheckChat(body []byte, opts ...Option) *Refusal {
 	_, refusal := readChat(body, collect(opts))
 	return refusal
 }
 
-// CheckResponses gives what Responses would refuse in a request, or nil.
+// CheckResponses returns Responses' refusal of a request, or nil.
 func CheckResponses(body []byte, opts ...Option) *Refusal {
 	_, refusal := readResponses(body, collect(opts))
 	return refusal
 }
 
-// CheckMessages gives what Messages would refuse in a request, or nil.
+// CheckMessages returns Messages' refusal of a request, or nil.
 func CheckMessages(body []byte, opts ...Option) *Refusal {
 	_, refusal := readMessages(body, collect(opts))
 	return refusal
 }
 
-// Transformation is a block that a provider left out of a request without refusing it.
+// Transformation is a block that a provider silently left out of a request.
 type Transformation struct {
 	ID     string `json:"id,omitempty"`     // Responses
 	Type   string `json:"type"`             // Messages: thinking_dropped; Responses: reasoning
@@ -161,7 +163,7 @@ type Transformation struct {
 	Reason string `json:"reason"`
 }
 
-// Transformations gives what the provider would leave out of a request that it accepts.
+// Transformations returns what the provider would leave out of a request that it accepts.
 func Transformations(api API, body []byte, opts ...Option) ([]Transformation, *Refusal) {
 	switch api {
 	case Messages:
@@ -183,7 +185,7 @@ func Transformations(api API, body []byte, opts ...Option) ([]Transformation, *R
 func encode(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only values read from JSON, and texts, are encoded here
+		panic(err) // only strings and values read from JSON are encoded here
 	}
 	return out
 }

@@ -6,35 +6,35 @@ import (
 	"maps"
 )
 
-// Reply is what the server answers a request with that it does not refuse.
+// Reply is the server's answer to a request that it does not refuse.
 type Reply struct {
 	Parts []Part
-	Stop  string   // the stop reason in the provider's own word; empty follows from the parts
-	Fail  *Refusal // answered instead of the reply, before a stream begins
-	Break *Refusal // sent within the stream, after the parts, instead of the end; a plain answer is this error
+	Stop  string   // the provider's stop reason; if empty, it is derived from the parts
+	Fail  *Refusal // sent instead of the reply, before a stream begins
+	Break *Refusal // sent within the stream, after the parts and instead of the end; a plain answer consists of this error
 }
 
-// Part is one piece of a reply. One of its fields is set.
+// Part is one part of a reply. Exactly one of its fields is set.
 type Part struct {
 	Text     string
 	Thinking string // Messages: a thinking block; Responses: a reasoning item; Chat: reasoning_content
 	Omitted  bool   // thinking whose text is not shown
-	Redacted bool   // Messages: a redacted_thinking block; elsewhere as Omitted
+	Redacted bool   // Messages: a redacted_thinking block; other APIs: same as Omitted
 	Call     *Call
 }
 
-// Call is a call of a tool. An empty id is given one.
+// Call is a tool call. If the id is empty, the server makes one.
 type Call struct{ ID, Name, Arguments string }
 
-// Say answers with a text.
+// Say returns a reply with a text.
 func Say(text string) Reply { return Reply{Parts: []Part{{Text: text}}} }
 
-// Use answers with a call of a tool.
+// Use returns a reply with a tool call.
 func Use(name, arguments string) Reply {
 	return Reply{Parts: []Part{{Call: &Call{Name: name, Arguments: arguments}}}}
 }
 
-// Think puts a thought before a reply's parts.
+// Think adds thinking before a reply's parts.
 func Think(text string, then Reply) Reply {
 	then.Parts = append([]Part{{Thinking: text, Omitted: text == ""}}, then.Parts...)
 	return then
@@ -42,15 +42,14 @@ func Think(text string, then Reply) Reply {
 
 func (p Part) thinks() bool { return p.Thinking != "" || p.Omitted || p.Redacted }
 
-// The refusals that a script can answer. Sources: D/errors, D/rate-limits, continue#11472,
-// codex#88.
+// These are the refusals that a script can answer with. Sources: D/errors, D/rate-limits, continue#11472, codex#88.
 
-// Overloaded is Anthropic's 529, also within streams.
+// Overloaded returns Anthropic's 529, which also occurs within streams.
 func Overloaded() *Refusal {
 	return &Refusal{Rule: "script", Status: 529, Type: "overloaded_error", Message: "Overloaded"}
 }
 
-// RateLimited is a 429 in the API's words.
+// RateLimited returns the API's 429.
 func RateLimited(api API) *Refusal {
 	if api == Messages { // notes
 		return &Refusal{Rule: "script", Status: 429, Type: "rate_limit_error", Message: "This request would exceed " +
@@ -66,13 +65,13 @@ func RateLimited(api API) *Refusal {
 		"again in 174ms. Visit https://platform.openai.com/account/rate-limits to learn more."}
 }
 
-// OutOfQuota is OpenAI's 429 that no waiting helps against.
+// OutOfQuota returns the 429 with which OpenAI reports an exceeded quota. Waiting does not help.
 func OutOfQuota() *Refusal {
 	return &Refusal{Rule: "script", Status: 429, Type: "insufficient_quota", Code: "insufficient_quota",
 		Message: "You exceeded your current quota, please check your plan and billing details."}
 }
 
-// ServerError is a 500 in the API's words.
+// ServerError returns the API's 500.
 func ServerError(api API) *Refusal {
 	if api == Messages {
 		return &Refusal{Rule: "script", Status: 500, Type: "api_error", Message: "Internal server error"}
@@ -81,23 +80,23 @@ func ServerError(api API) *Refusal {
 		Message: "The server had an error while processing your request. Sorry about that!"}
 }
 
-// answer is a reply made ready: the same for a plain answer and for a stream.
+// answer is a complete reply, from which both the plain and the streamed form are made.
 type answer struct {
 	api     API
-	id      string // of the answer, unique on its server
+	id      string // unique on its server
 	model   string
 	created int64
 	stop    string
-	items   []map[string]any // Messages: content blocks; Responses: output items; Chat: the message alone
+	items   []map[string]any // Messages: content blocks; Responses: output items; Chat: only the message
 	usage   map[string]any
 	dropped []Transformation
 	breaks  *Refusal
 	stream  bool
 	bill    bool           // Chat: the stream reports usage
-	repeats map[string]any // Responses: members of the request that the answer repeats
+	repeats map[string]any // Responses: members of the request that are repeated in the answer
 }
 
-// ids numbers what a server gives out.
+// ids makes consecutive ids.
 type ids struct{ next int }
 
 func (n *ids) take(prefix string) string {
@@ -105,7 +104,7 @@ func (n *ids) take(prefix string) string {
 	return fmt.Sprintf("%s%016x", prefix, n.next)
 }
 
-// chat makes an answer of Chat Completions.
+// answer makes an answer of Chat Completions.
 func (r *chatRequest) answer(reply Reply, n *ids) *answer {
 	message := map[string]any{"role": "assistant", "content": nil, "refusal": nil}
 	out, stop := 0, "stop"
@@ -143,7 +142,7 @@ func (r *chatRequest) answer(reply Reply, n *ids) *answer {
 			"prompt_tokens_details": map[string]any{"cached_tokens": 0, "audio_tokens": 0}}}
 }
 
-// answer makes an answer of Responses. What follows a reasoning item has an id that names it.
+// answer makes an answer of Responses. The ids of items after a reasoning item contain its id.
 func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 	state, made, out := r.end, "", 0
 	var items []map[string]any
@@ -177,7 +176,7 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 		}
 	}
 	in := r.tokens()
-	// oa response: tools and tool_choice are the request's.
+	// oa response: tools and tool_choice are those of the request.
 	repeats := map[string]any{"tools": []any{}, "tool_choice": "auto"}
 	for name := range repeats {
 		if r.body.has(name) {
@@ -191,7 +190,7 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
 }
 
-// answer makes an answer of Messages. Each block stands behind those before it, so that thinking is bound to them too.
+// answer makes an answer of Messages. Thinking is bound to the blocks before it in the answer, too.
 func (r *messagesRequest) answer(reply Reply, n *ids) *answer {
 	p, out, stop := r.end, 0, "end_turn"
 	var blocks []map[string]any
@@ -231,7 +230,7 @@ func (r *messagesRequest) answer(reply Reply, n *ids) *answer {
 			"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}}
 }
 
-// compact is the signed block that stands for all messages of a request (ODC). The reply's texts are the summary.
+// compact returns the signed block that replaces all messages of a request (ODC). The reply's texts are the summary.
 func (r *messagesRequest) compact(reply Reply) map[string]any {
 	text := ""
 	for _, p := range reply.Parts {
@@ -248,7 +247,7 @@ func either(a, b string) string {
 	return b
 }
 
-// plain is the whole answer as one JSON object.
+// plain returns the whole answer as one JSON object.
 func (a *answer) plain() []byte {
 	switch a.api {
 	case Chat:
@@ -264,7 +263,7 @@ func (a *answer) plain() []byte {
 	return encode(out)
 }
 
-// response is the response object of Responses, in a status.
+// response returns the response object of Responses, with a status.
 func (a *answer) response(status string, items []map[string]any, usage map[string]any) map[string]any {
 	if items == nil {
 		items = []map[string]any{}
@@ -281,7 +280,7 @@ func (a *answer) response(status string, items []map[string]any, usage map[strin
 	return out
 }
 
-// message is the message object of Messages, without its end.
+// message returns the message object of Messages, without its end.
 func (a *answer) message(blocks []map[string]any) map[string]any {
 	if blocks == nil {
 		blocks = []map[string]any{}

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// responsesRequest is a request to Responses. A text as input is one message of the user.
+// responsesRequest is a request to Responses. A string as input becomes one user message.
 type responsesRequest struct {
 	*options
 	body    object
 	model   *Model
 	items   []object
 	removed []Transformation
-	end     string // the state behind the last item
+	end     string // the state after the last item
 }
 
 func readResponses(body []byte, o *options) (*responsesRequest, *Refusal) {
@@ -36,7 +36,7 @@ func readResponses(body []byte, o *options) (*responsesRequest, *Refusal) {
 
 var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// responsesRules are what Responses refuses. oa are the types of openai 3.54.0.
+// responsesRules are the requests that Responses refuses. oa are the types of openai 3.54.0.
 var responsesRules = []rule[*responsesRequest]{
 	// oa response_create_params. Unquoted.
 	{"responses/argument", func(r *responsesRequest) *Refusal {
@@ -53,7 +53,7 @@ var responsesRules = []rule[*responsesRequest]{
 		}
 		return nil
 	}},
-	// Unquoted: there is some input.
+	// The input is not empty. Unquoted.
 	{"responses/empty", func(r *responsesRequest) *Refusal {
 		if len(r.items) == 0 && !r.body.has("previous_response_id") && !r.body.has("conversation") {
 			return refuse("Missing required parameter: 'input'.").at("input").coded("missing_required_parameter")
@@ -203,7 +203,7 @@ var responsesRules = []rule[*responsesRequest]{
 		}
 		return nil
 	}},
-	// agent-framework-go#784, MacPaw/OpenAI#432: an item comes once.
+	// agent-framework-go#784, MacPaw/OpenAI#432: each item occurs once.
 	{"responses/duplicate", func(r *responsesRequest) *Refusal {
 		seen := map[string]bool{}
 		for _, item := range r.items {
@@ -231,7 +231,7 @@ var responsesRules = []rule[*responsesRequest]{
 		}
 		return nil
 	})},
-	// vercel/ai#7543, bifrost#5410: with store false an item that is not here cannot be found.
+	// vercel/ai#7543, bifrost#5410: with store false, an item that this server does not have cannot be found.
 	{"responses/stored", eachItem(func(r *responsesRequest, i int, item object) *Refusal {
 		store, set := r.body["store"].(bool)
 		k := kind(item)
@@ -245,11 +245,11 @@ var responsesRules = []rule[*responsesRequest]{
 		refusal.Status = 404
 		return refusal
 	})},
-	// OpenCowork#164, codex#8119, agent-framework-go#784: what a reasoning item holds.
+	// OpenCowork#164, codex#8119, agent-framework-go#784: the content of a reasoning item.
 	{"responses/encrypted", eachItem(responsesEncrypted)},
-	// openai-node#1791, code_puppy#853 (5.6): a reasoning item and the items that it produced.
+	// openai-node#1791, code_puppy#853 (5.6): a reasoning item and the items that it produced need each other.
 	{"responses/reasoning", responsesReasoning},
-	// O/preserved-reasoning: nothing is refused here. The rule notes what would be removed.
+	// O/preserved-reasoning: this refuses nothing, but records which reasoning would be removed.
 	{"responses/prefix", func(r *responsesRequest) *Refusal { r.walkReasoning(); return nil }},
 	// dyad#1672: more tokens than the window.
 	{"responses/window", func(r *responsesRequest) *Refusal {
@@ -262,7 +262,7 @@ var responsesRules = []rule[*responsesRequest]{
 	}},
 }
 
-// eachItem makes a rule of a check of one item.
+// eachItem turns a check of one item into a rule.
 func eachItem(check func(*responsesRequest, int, object) *Refusal) func(*responsesRequest) *Refusal {
 	return func(r *responsesRequest) *Refusal {
 		for i, item := range r.items {

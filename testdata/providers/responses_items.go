@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// kind is an item's type; the easy form of a message has none.
+// kind returns an item's type. The short form of a message has none.
 func kind(item object) string {
 	if item.str("type") == "" && item.str("role") != "" {
 		return "message"
@@ -34,7 +34,7 @@ func kind(item object) string {
 	return item.str("type")
 }
 
-// pairs are the calls whose outputs are other items, by the type of the output.
+// pairs has the types of calls that are answered by another item, by the type of that item.
 var pairs = map[string]string{
 	"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
 	"local_shell_call_output": "local_shell_call", "shell_call_output": "shell_call",
@@ -42,17 +42,17 @@ var pairs = map[string]string{
 	"tool_search_output": "tool_search_call",
 }
 
-// prefixes are what ids of items begin with (codex#33176, nodetool#4252).
+// prefixes has the prefixes of item ids (codex#33176, nodetool#4252).
 var prefixes = map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc",
 	"web_search_call": "ws", "file_search_call": "fs", "code_interpreter_call": "ci", "image_generation_call": "ig",
 	"computer_call": "cu", "mcp_call": "mcp", "mcp_list_tools": "mcpl", "compaction": "cmp"}
 
-// standAlone are the types of items beside those in pairs and prefixes.
+// standAlone are the types of items that are not in pairs or prefixes.
 var standAlone = []string{"mcp_approval_request", "mcp_approval_response", "additional_tools", "program",
 	"program_output",
 	"compaction_trigger", "configuration_update", "item_reference"}
 
-// responsesMessage holds a message's role and parts. An assistant's parts are output_text and refusal, all others' are
+// responsesMessage checks a message's role and parts. An assistant's parts are output_text and refusal, all others' are
 // input_text, input_image and input_file.
 func responsesMessage(_ *responsesRequest, i int, item object) *Refusal {
 	if kind(item) != "message" {
@@ -79,10 +79,10 @@ func responsesMessage(_ *responsesRequest, i int, item object) *Refusal {
 	return nil
 }
 
-// isCall tells whether a type of item needs an output.
+// isCall reports whether an item of this type needs an output.
 func isCall(kind string) bool { return slices.Contains(slices.Collect(maps.Values(pairs)), kind) }
 
-// callName is how errors name a call: "function call", "custom tool call".
+// callName returns the name for a call in errors: "function call", "custom tool call".
 func callName(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
 
 func responsesPairs(r *responsesRequest) *Refusal {
@@ -96,7 +96,7 @@ func responsesPairs(r *responsesRequest) *Refusal {
 	for _, item := range r.items {
 		k, id := kind(item), item.str("call_id")
 		if call := pairs[k]; call != "" {
-			// A program's results come without call_id (oa); with previous_response_id the call may be stored.
+			// A program's results have no call_id (oa); with previous_response_id the call may be a stored one.
 			if item.has("call_id") && !asked[call+" "+id] && !r.body.has("previous_response_id") {
 				return refuse("No tool call found for %s output with call_id %s.", callName(call), id).at("input")
 			}
@@ -110,11 +110,11 @@ func responsesPairs(r *responsesRequest) *Refusal {
 	return nil
 }
 
-// rationale is what a reasoning item's encrypted_content holds.
+// rationale is the content of a reasoning item's encrypted_content.
 type rationale struct {
 	Model string `json:"m"`
 	ID    string `json:"i"`
-	State string `json:"s"` // rolling hash of what came before it
+	State string `json:"s"` // rolling hash of everything before it
 }
 
 func responsesEncrypted(r *responsesRequest, i int, item object) *Refusal {
@@ -147,12 +147,13 @@ func responsesEncrypted(r *responsesRequest, i int, item object) *Refusal {
 		coded("invalid_encrypted_content")
 }
 
-// produced is what the kit's ids say of the reasoning item that came before them:
+// produced extracts the reasoning item that produced an item, from the ids that this server makes:
 // fc_0000000000000001_rs_0000000000000002.
 var produced = regexp.MustCompile(`^[a-z]+_\w+_(rs_\w+)$`)
 
-// responsesReasoning holds reasoning against the items around it. The server pairs by ids: an item whose id says that
-// reasoning came before it needs that item; one without an id needs nothing (zirkelc.dev, second-hand).
+// responsesReasoning checks reasoning items against the items around them. The server goes by ids: if an item's id says
+// that reasoning came before it, the request must contain that reasoning; an item without an id needs none
+// (zirkelc.dev, second-hand).
 func responsesReasoning(r *responsesRequest) *Refusal {
 	if !r.model.PairsReasoning {
 		return nil
@@ -187,7 +188,7 @@ func responsesReasoning(r *responsesRequest) *Refusal {
 	return nil
 }
 
-// fromModel tells whether a model writes such an item.
+// fromModel reports whether an item is written by the model.
 func fromModel(item object) bool {
 	k := kind(item)
 	if k == "message" {
@@ -196,8 +197,9 @@ func fromModel(item object) bool {
 	return pairs[k] == "" && prefixes[k] != "" && k != "compaction" || isCall(k)
 }
 
-// walkReasoning keeps a rolling hash of what the model saw, without reasoning, and notes each reasoning item that was
-// made behind another one. OpenAI's own compaction restarts it. Item ids are not part of it: they may be left out.
+// walkReasoning computes a rolling hash of everything the model saw, without reasoning, and records each reasoning item
+// that was made after something else. OpenAI's own compaction restarts the hash. Item ids are not hashed, because they
+// may be left out.
 func (r *responsesRequest) walkReasoning() {
 	start := 0
 	for i, item := range r.items {
@@ -229,7 +231,8 @@ func (r *responsesRequest) walkReasoning() {
 	r.end = state
 }
 
-// canonical is what the model sees of an item. A message is its role and its texts, in whatever form it is sent.
+// canonical returns what the model sees of an item. For a message this is its role and its texts, in whatever form it
+// is sent.
 func canonical(item object) string {
 	if kind(item) != "message" {
 		return string(encode(map[string]any(item.without("id", "status"))))
@@ -248,8 +251,8 @@ func canonical(item object) string {
 	return digest(out...)
 }
 
-// Reasoning is the reasoning item that a model would answer a request with. Ids of items that it produces end in the
-// item's id behind an underscore: fc_1_rs_2.
+// Reasoning returns the reasoning item with which a model would answer a request. The ids of items that it produces end
+// in an underscore and its id: fc_1_rs_2.
 func Reasoning(body []byte, id string, opts ...Option) (json.RawMessage, error) {
 	r, refusal := readResponses(body, collect(opts))
 	if refusal != nil {
@@ -267,7 +270,7 @@ func (r *responsesRequest) reason(state, id, summary string) map[string]any {
 		"encrypted_content": seal(rationale{r.model.ID, id, state})}
 }
 
-// tokens estimates a request by its texts.
+// tokens estimates the tokens of a request from its texts.
 func (r *responsesRequest) tokens() int {
 	n := 3 + r.texts(r.body["instructions"])
 	for _, item := range r.items {

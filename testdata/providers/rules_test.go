@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// ruleCase is a request that breaks one rule, with the provider's exact words, and one that keeps it.
+// ruleCase is a request that breaks one rule, with the provider's exact words, and one that does not.
 type ruleCase struct {
 	rule         string
 	model        string // of the request
-	broken, kept string // whole requests without the model, or what the API's short form stands for
+	broken, kept string // requests without the model, in full or in the API's short form
 	text         string
 	param, code  string
 	opts         []Option
 }
 
-// holdRules runs the cases of an API, and wants each rule of the table broken by one of them.
+// holdRules runs the cases of an API, and requires a case that breaks each rule of the table.
 func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, whole func(model,
 	short string) string) {
 	broken := map[string]bool{}
@@ -39,7 +39,7 @@ func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, 
 		broken[c.rule] = true
 	}
 	for _, r := range rules {
-		if !broken[r.name] && r.name != "responses/prefix" { // which refuses nothing; TestReasoningPrefix holds it
+		if !broken[r.name] && r.name != "responses/prefix" { // responses/prefix refuses nothing; TestReasoningPrefix checks it
 			t.Errorf("no case breaks %s", r.name)
 		}
 	}
@@ -57,7 +57,7 @@ func check(api API, body string, opts ...Option) *Refusal {
 
 func short(s string) string { return s[:min(len(s), 300)] }
 
-// request puts a model before the members of a request.
+// request returns a function that adds a model to the members of a request.
 func request(fallback string) func(model, short string) string {
 	return func(model, members string) string {
 		return fmt.Sprintf(`{"model":%q,%s}`, either(model, fallback), members)

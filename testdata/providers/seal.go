@@ -10,10 +10,11 @@ import (
 	"errors"
 )
 
-// sealKey signs what the kit gives out. It is no secret: a test may make a signature, but not by accident.
+// sealKey signs the opaque values that the server makes. It is not a secret; it only prevents tests from making valid
+// signatures by accident.
 var sealKey = []byte("mneme test providers")
 
-// seal packs a value into opaque text that open reads only when nobody has changed it.
+// seal encodes a value as opaque text that open accepts only if it was not changed.
 func seal(v any) string {
 	text := encode(v)
 	mac := hmac.New(sha256.New, sealKey)
@@ -21,7 +22,7 @@ func seal(v any) string {
 	return base64.StdEncoding.EncodeToString(append(mac.Sum(nil)[:16], text...))
 }
 
-// open reads what seal packed.
+// open decodes the text made by seal.
 func open(sealed string, v any) error {
 	raw, err := base64.StdEncoding.DecodeString(sealed)
 	if err != nil || len(raw) < 16 {
@@ -35,7 +36,7 @@ func open(sealed string, v any) error {
 	return json.Unmarshal(raw[16:], v)
 }
 
-// digest is a short hash of some texts.
+// digest returns a short hash of some texts.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {

@@ -13,8 +13,8 @@ import (
 )
 
 // Server is a local provider: POST /v1/chat/completions, /v1/responses, /v1/responses/input_tokens, /v1/messages and
-// /v1/messages/count_tokens. It refuses what the providers refuse, and answers the rest from its script, in order of
-// arrival; behind the script's end it says "OK."
+// /v1/messages/count_tokens. It refuses what the providers refuse, and answers other requests from its script, in order
+// of arrival. After the end of the script it answers "OK."
 type Server struct {
 	URL string
 
@@ -23,10 +23,10 @@ type Server struct {
 	ids    ids
 	script []Reply
 	seen   []Request
-	items  map[string]any // Responses: what it answered, by id
+	items  map[string]any // Responses: the items of its answers, by id
 }
 
-// Request is one request that a server got.
+// Request is one request to a server.
 type Request struct {
 	API             API
 	Path            string
@@ -36,7 +36,7 @@ type Request struct {
 	Transformations []Transformation
 }
 
-// Start starts a server that stops with the test. The options hold for each of its requests.
+// Start starts a server that stops when the test ends. The options apply to each request.
 func Start(t testing.TB, opts ...Option) *Server {
 	s := &Server{opts: opts, items: map[string]any{}}
 	mux := http.NewServeMux()
@@ -57,21 +57,21 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Script adds replies.
+// Script appends replies.
 func (s *Server) Script(replies ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, replies...)
 }
 
-// Requests are all requests so far.
+// Requests returns all requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
 }
 
-// Refusals are those that a rule refused. What a script answered is not among them.
+// Refusals returns the refusals by rules, without those from the script.
 func (s *Server) Refusals() []*Refusal {
 	var out []*Refusal
 	for _, r := range s.Requests() {
@@ -85,7 +85,7 @@ func (s *Server) Refusals() []*Refusal {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, api API) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	opts := slices.Clone(s.opts)
 	for _, value := range r.Header.Values("anthropic-beta") {
@@ -136,12 +136,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, api API) {
 	}
 }
 
-// answer checks a request and takes the next reply of the script, unless it only counts.
+// answer checks a request and takes the next reply of the script, unless the request only counts tokens.
 func (s *Server) answer(r *http.Request, api API, body []byte, o *options, counting bool) (*answer, int, *Refusal) {
 	if refusal := authenticated(r, api); refusal != nil {
 		return nil, 0, refusal
 	}
-	if counting && api == Messages { // max_tokens is no parameter there
+	if counting && api == Messages { // max_tokens is not a parameter there
 		if fields, err := read(body); err == nil && !fields.has("max_tokens") {
 			body = encode(map[string]any(fields.with("max_tokens", 1)))
 		}
@@ -189,7 +189,7 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 	return a, tokens, nil
 }
 
-// resolved returns a body with the items that its references mean.
+// resolved returns a body with its references replaced by the items that they refer to.
 func (s *Server) resolved(body []byte) []byte {
 	fields, err := read(body)
 	if err != nil || !bytes.Contains(body, []byte("item_reference")) {
@@ -210,7 +210,7 @@ func (o object) with(key string, v any) object {
 	return out
 }
 
-// authenticated wants a key, any key, and from Anthropic's clients a version. D/errors; unquoted.
+// authenticated requires a key, which may be any, and a version from Anthropic's clients. D/errors; unquoted.
 func authenticated(r *http.Request, api API) *Refusal {
 	bearer := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if api == Messages {

@@ -35,7 +35,7 @@ func send(t *testing.T, s *Server, api API, body any) (int, http.Header, []byte)
 	return res.StatusCode, res.Header, out
 }
 
-// first is the smallest request of each API.
+// first returns the smallest request of each API.
 func first(api API) map[string]any {
 	ask := []any{map[string]any{"role": "user", "content": "q"}}
 	switch api {
@@ -48,8 +48,8 @@ func first(api API) map[string]any {
 		"tools": []any{map[string]any{"name": "f", "input_schema": map[string]any{}}}}
 }
 
-// TestLoop runs an agent over 60 turns: each has a thought, a call and a text, and all goes back as it came. Nothing is
-// refused. Then the first question is edited, and what thought is bound to it is noticed.
+// TestLoop runs an agent over 60 turns, each with thinking, a call and a text, and sends everything back unchanged.
+// Nothing is refused. Then it edits the first question, and the thinking bound to it is refused or removed.
 func TestLoop(t *testing.T) {
 	const turns = 60
 	for _, api := range []API{Chat, Responses, Messages} {
@@ -90,7 +90,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// replied is what a client keeps of an answer, with the results of its calls and then the next question.
+// replied returns what a client keeps of an answer, followed by the results of its calls and the next question.
 func replied(t *testing.T, api API, answer []byte, called bool) []any {
 	var a struct {
 		Choices []struct{ Message map[string]any }
@@ -123,7 +123,7 @@ func replied(t *testing.T, api API, answer []byte, called bool) []any {
 	return []any{map[string]any{"role": "assistant", "content": a.Content}, next}
 }
 
-// TestErrors looks at errors before a stream, within one, and at requests that come without a key.
+// TestErrors checks errors before a stream and within one, and requests without a key.
 func TestErrors(t *testing.T) {
 	for _, api := range []API{Chat, Responses, Messages} {
 		s := Start(t)
@@ -154,7 +154,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCounting asks for counts: the published calibration, and the same refusals as a request for an answer.
+// TestCounting checks token counts against the published example, and that counting refuses the same requests as
+// answering.
 func TestCounting(t *testing.T) {
 	s := Start(t, Counting(func(text string) int { return len(strings.Fields(text)) }))
 	count := func(path, body string) string {

@@ -2,13 +2,13 @@ package providers
 
 import "strings"
 
-// event is one server-sent event. Chat's have no name.
+// event is one server-sent event. Events of Chat Completions have no name.
 type event struct {
 	name string
 	data []byte
 }
 
-// pieces cuts a text as streams do. An empty text has none.
+// pieces splits a text as streams do. An empty text has no pieces.
 func pieces(text string) []string {
 	const size = 16
 	var out []string
@@ -21,7 +21,7 @@ func pieces(text string) []string {
 	return out
 }
 
-// events are an answer as a stream. A break comes behind the parts, and nothing after it.
+// events returns an answer as a stream. A break comes after the parts and ends the stream.
 func (a *answer) events() []event {
 	switch a.api {
 	case Chat:
@@ -32,7 +32,7 @@ func (a *answer) events() []event {
 	return a.messagesEvents()
 }
 
-// chatEvents are as oa and its _streaming.py read them.
+// chatEvents returns the events as oa and its _streaming.py read them.
 func (a *answer) chatEvents() []event {
 	var out []event
 	send := func(choices []any, usage any) {
@@ -73,7 +73,7 @@ func (a *answer) chatEvents() []event {
 	return append(out, event{"", []byte("[DONE]")})
 }
 
-// responsesEvents are as oa's response stream events: numbered, and without a [DONE].
+// responsesEvents returns the response stream events of oa: numbered, and without a [DONE].
 func (a *answer) responsesEvents() []event {
 	var out []event
 	send := func(name string, fields map[string]any) {
@@ -95,7 +95,7 @@ func (a *answer) responsesEvents() []event {
 		case "function_call":
 			begun["arguments"], begun["status"] = "", "in_progress"
 		case "reasoning":
-			begun["summary"], begun["encrypted_content"] = []any{}, "" // the blob comes with .done (notes)
+			begun["summary"], begun["encrypted_content"] = []any{}, "" // encrypted_content comes with .done (notes)
 		}
 		send("response.output_item.added", map[string]any{"output_index": i, "item": begun})
 		switch kind(o) {
@@ -144,7 +144,7 @@ func (a *answer) responsesEvents() []event {
 	return out
 }
 
-// messagesEvents are as D/streaming describes them, with one ping.
+// messagesEvents returns the events that D/streaming describes, with one ping.
 func (a *answer) messagesEvents() []event {
 	var out []event
 	send := func(name string, fields map[string]any) {
@@ -169,7 +169,7 @@ func (a *answer) messagesEvents() []event {
 		case "text":
 			start["text"] = ""
 			split("text_delta", "text", b.str("text"))
-		case "thinking": // a text that is not shown has no thinking_delta
+		case "thinking": // without thinking_delta if the text is not shown
 			start["thinking"], start["signature"] = "", ""
 			split("thinking_delta", "thinking", b.str("thinking"))
 			deltas = append(deltas, map[string]any{"type": "signature_delta", "signature": b.str("signature")})
@@ -196,7 +196,7 @@ func (a *answer) messagesEvents() []event {
 	return out
 }
 
-// wire is the stream as it goes over the connection.
+// wire returns the bytes of the stream.
 func wire(events []event) string {
 	var b strings.Builder
 	for _, e := range events {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestStreams asks two servers for the same answer, plain and streamed, and puts the stream together again.
+// TestStreams gets the same answer plain from one server and streamed from another, and assembles the stream.
 func TestStreams(t *testing.T) {
 	reply := Reply{Parts: []Part{{Thinking: "let me think about it"}, {Text: "This is long enough for two pieces: äöü"},
 		{Call: &Call{Name: "f", Arguments: `{"a":"some longer argument"}`}}, {Call: &Call{Name: "f", Arguments: `{}`}}}}
@@ -47,7 +47,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// events reads server-sent events: name and data.
+// events parses server-sent events into names and data.
 func events(t *testing.T, stream []byte) (out []map[string]any) {
 	lines := bufio.NewScanner(bytes.NewReader(stream))
 	lines.Buffer(nil, 1<<20)
@@ -75,7 +75,7 @@ func events(t *testing.T, stream []byte) (out []map[string]any) {
 	return out
 }
 
-// assemble puts an answer together as clients do.
+// assemble combines the events of an answer as clients do.
 func assemble(t *testing.T, api API, list []map[string]any) map[string]any {
 	out := map[string]any{}
 	if api == Chat {

@@ -4,29 +4,29 @@ import (
 	"encoding/json"
 )
 
-// thought is what a thinking block's signature holds: the exact prefix that the block was made behind (PT: system,
+// thought is the content of a thinking block's signature: the exact prefix that the block was made for (PT: system,
 // tools without deferred ones, all messages before it, and the chain of earlier thinking), and its own text.
 type thought struct {
 	Model   string `json:"m"`
 	State   string `json:"s"` // rolling hash of the prefix without thinking
 	Before  string `json:"b"` // the thinking block right before it, by thoughtID
-	Depth   int    `json:"d"` // how many thinking blocks stood before it
+	Depth   int    `json:"d"` // the number of thinking blocks before it
 	Text    string `json:"t"` // hash of the text
-	Omitted bool   `json:"o"` // the text was not shown; whatever comes back in its place is ignored (PT)
+	Omitted bool   `json:"o"` // the text was not shown; any text that comes back in its place is ignored (PT)
 }
 
-// condensed is what a signed compaction block holds: the state after the messages that it stands for, so that kept
-// turns behind it still have their prefix (notes).
+// condensed is the content of a signed compaction block: the state after the messages that it replaces, so that the
+// turns kept after it still have their prefix (notes).
 type condensed struct {
 	Base, State, Content string
 	LastRole             string
 	Tools                string
 }
 
-// thoughtID names a thinking block in later chains.
+// thoughtID identifies a thinking block in later chains.
 func thoughtID(block object) string { return digest(block.str("signature"), block.str("data")) }
 
-// strip is a block without cache_control, which is not compared (PT: "Compared"), at any depth.
+// strip returns a block without cache_control at any depth, because it is not compared (PT: "Compared").
 func strip(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -47,20 +47,21 @@ func strip(v any) any {
 	return v
 }
 
-// prefix walks over a request's messages and knows the state and the chain at each block.
+// prefix is the state and the chain at a position in a request's messages.
 type prefix struct {
 	state  string
 	before string // the newest thinking block
-	depth  int    // how many thinking blocks there were
+	depth  int    // the number of thinking blocks so far
 }
 
-// holds tells whether a block was made behind the prefix. Of the thinking before it, the front may be missing: then
-// fewer blocks stand there than stood there, and each of them is still the one that its successor names.
+// holds reports whether a block was made for this prefix. Some thinking at the beginning may be missing: then there are
+// fewer blocks than before, but each is still the one that the next block names.
 func (p *prefix) holds(made thought) bool {
 	return made.State == p.state && (p.depth == 0 || made.Before == p.before && p.depth <= made.Depth)
 }
 
-// base is the state before the first message. An unreferenced tool with defer_loading may come and go (PT: "Legal").
+// base returns the state before the first message. An unreferenced tool with defer_loading may be added or removed (PT:
+// "Legal").
 func (r *messagesRequest) base() string {
 	var tools []any
 	for _, tool := range r.body.list("tools") {
@@ -75,7 +76,7 @@ func (r *messagesRequest) base() string {
 	return digest("base", string(encode(strip(system))), string(encode(tools)))
 }
 
-// add moves the prefix behind a block.
+// add moves the prefix past a block.
 func (p *prefix) add(role string, b object) {
 	if isThinking(b) {
 		p.before, p.depth = thoughtID(b), p.depth+1
@@ -88,11 +89,11 @@ func isThinking(b object) bool {
 	return b.str("type") == "thinking" || b.str("type") == "redacted_thinking"
 }
 
-// walkThinking holds every thinking block against the prefix it is sent behind. It fills dropped, and gives the prefix
-// at the request's end, behind which the model answers.
+// walkThinking checks every thinking block against the prefix before it and fills dropped. It returns the prefix at the
+// request's end, which is the one that the model answers.
 func (r *messagesRequest) walkThinking() (prefix, *Refusal) {
 	p := prefix{state: r.base()}
-	first := r.lastThreshold() // D/compaction: the API ignores all before the newest block of compact_20260112
+	first := r.lastThreshold() // D/compaction: the API ignores everything before the newest block of compact_20260112
 	for n, b := range r.blocks {
 		switch {
 		case n < first:
@@ -117,7 +118,7 @@ func (r *messagesRequest) walkThinking() (prefix, *Refusal) {
 	return p, nil
 }
 
-// checkThinking tells whether the block stays. Sources: PT, pydantic-ai#7984 (measured texts).
+// checkThinking reports whether the block is kept. Sources: PT, pydantic-ai#7984 (measured texts).
 func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 	b := r.blocks[n]
 	kind, sealed := b.str("type"), b.str("signature")
@@ -138,7 +139,7 @@ func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 	if err != nil {
 		return false, refuse("%s: Invalid `%s` in `%s` block", b.at, signatureMember(kind), kind)
 	}
-	// PT, F52: a block that the model cannot read is left out, silently and unbilled.
+	// PT, F52: a block that the model cannot read is removed silently and not billed.
 	if maker := known(made.Model); made.Model != r.model.ID && (r.model.OwnThinking || maker != nil &&
 		maker.OwnThinking) {
 		r.dropped = append(r.dropped, Transformation{Type: "thinking_dropped", Path: b.at,
@@ -172,7 +173,7 @@ func signatureMember(kind string) string {
 	return "signature"
 }
 
-// lastThreshold is the index of the newest compaction block without a signature, or 0.
+// lastThreshold returns the index of the newest compaction block without a signature, or 0.
 func (r *messagesRequest) lastThreshold() int {
 	for n := len(r.blocks) - 1; n >= 0; n-- {
 		if b := r.blocks[n]; b.str("type") == "compaction" && !b.has("signature") && b.has("content") {
@@ -182,7 +183,7 @@ func (r *messagesRequest) lastThreshold() int {
 	return 0
 }
 
-// inLatestAssistant tells whether no assistant message comes behind the block's.
+// inLatestAssistant reports whether no assistant message follows that of the block.
 func (r *messagesRequest) inLatestAssistant(n int) bool {
 	for _, b := range r.blocks[n:] {
 		if b.role == "assistant" && b.message != r.blocks[n].message {
@@ -192,8 +193,8 @@ func (r *messagesRequest) inLatestAssistant(n int) bool {
 	return true
 }
 
-// Thinking is the thinking block that a model would answer a request with: bound to the request, and to the blocks of
-// the reply that come before it. An empty text is one that is not shown.
+// Thinking returns the thinking block with which a model would answer a request. It is bound to the request and to the
+// blocks before it in the reply. An empty text means that the text is not shown.
 func Thinking(body []byte, text string, before []json.RawMessage, opts ...Option) (json.RawMessage, error) {
 	r, refusal := readMessages(body, collect(opts))
 	if refusal != nil {
@@ -210,7 +211,7 @@ func Thinking(body []byte, text string, before []json.RawMessage, opts ...Option
 	return encode(p.think(r.model, text, text == "")), nil
 }
 
-// think makes a block behind the prefix.
+// think returns a block bound to the prefix.
 func (p *prefix) think(m *Model, text string, omitted bool) map[string]any {
 	made := thought{m.ID, p.state, p.before, p.depth, digest(text), omitted}
 	if omitted {
@@ -219,7 +220,7 @@ func (p *prefix) think(m *Model, text string, omitted bool) map[string]any {
 	return map[string]any{"type": "thinking", "thinking": text, "signature": seal(made)}
 }
 
-// redact makes a redacted block behind the prefix.
+// redact returns a redacted block bound to the prefix.
 func (p *prefix) redact(m *Model) map[string]any {
 	return map[string]any{"type": "redacted_thinking", "data": seal(thought{Model: m.ID, State: p.state,
 		Before: p.before,

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// talk is a conversation with Messages that a test edits before it is sent again.
+// talk is a conversation with Messages that a test edits before sending it again.
 type talk struct {
 	t        *testing.T
 	model    string
@@ -25,7 +25,7 @@ func (k *talk) body() []byte {
 		strings.Join(k.tools, ","), either(k.thinking, `{"type":"adaptive"}`), encode(k.messages)))
 }
 
-// turn asks, and takes an answer with a thought.
+// turn asks a question and adds an answer with thinking.
 func (k *talk) turn(n int) {
 	k.t.Helper()
 	k.messages = append(k.messages, fmt.Appendf(nil, `{"role":"user","content":"question %d"}`, n))
@@ -37,7 +37,7 @@ func (k *talk) turn(n int) {
 		`{"role":"assistant","content":[%s,{"type":"text","text":"answer %d"}]}`, thought, n))
 }
 
-// begin is a talk of four turns and a fifth question.
+// begin returns a conversation of four turns and a fifth question.
 func begin(t *testing.T, model string) *talk {
 	k := &talk{t: t, model: model, system: "s", tools: []string{`{"name":"f","input_schema":{}}`}}
 	for n := range 4 {
@@ -55,7 +55,7 @@ func (k *talk) edit(i int, from, to string) {
 	k.messages[i] = json.RawMessage(strings.Replace(string(k.messages[i]), from, to, 1))
 }
 
-// unthink takes the thinking out of an assistant's message.
+// unthink removes the thinking from an assistant's message.
 func (k *talk) unthink(i int) json.RawMessage {
 	was := k.messages[i]
 	var m struct {
@@ -70,13 +70,12 @@ func (k *talk) unthink(i int) json.RawMessage {
 	return was
 }
 
-// TestThinkingPrefix edits a conversation in each way that PT and PC name, and looks at the first block that is
-// refused.
+// TestThinkingPrefix edits a conversation in each way that PT and PC name, and checks which block is refused first.
 func TestThinkingPrefix(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		edit    func(*talk)
-		refused string // where, or nothing
+		refused string // the position, or empty
 	}{
 		{"unchanged", func(*talk) {}, ""},
 		{"appended", func(k *talk) { k.turn(5); k.turn(6); k.messages = append(k.messages, k.messages[0]) }, ""},
@@ -146,7 +145,7 @@ func TestThinkingTexts(t *testing.T) {
 	}
 }
 
-// TestThinkingByModel sends one conversation with another system prompt to models that treat it differently.
+// TestThinkingByModel changes the system prompt of a conversation and sends it to models that treat this differently.
 func TestThinkingByModel(t *testing.T) {
 	for model, want := range map[string]bool{"claude-opus-5": false, "claude-fable-5-1": false,
 		"claude-opus-5-5": true, "claude-fable-5-2": true} {
@@ -156,7 +155,7 @@ func TestThinkingByModel(t *testing.T) {
 			t.Errorf("%s refuses: %v", model, got)
 		}
 	}
-	k := begin(t, "claude-fable-5-2") // nobody else reads its thinking: it is dropped, not refused
+	k := begin(t, "claude-fable-5-2") // no other model can read its thinking: it is dropped, not refused
 	k.model = "claude-opus-5-5"
 	dropped, refusal := Transformations(Messages, k.body())
 	if refusal != nil || len(dropped) != 4 || dropped[0].Reason != "model_binding_mismatch" {
@@ -169,7 +168,7 @@ func TestThinkingByModel(t *testing.T) {
 	}
 }
 
-// TestOmittedThinking sends back blocks whose text was not shown, as they came and with a text in them.
+// TestOmittedThinking sends back blocks whose text was not shown, unchanged and with a text added.
 func TestOmittedThinking(t *testing.T) {
 	k := &talk{t: t, model: "claude-opus-5-5"}
 	k.messages = []json.RawMessage{json.RawMessage(`{"role":"user","content":"q"}`)}
@@ -187,8 +186,8 @@ func TestOmittedThinking(t *testing.T) {
 	}
 }
 
-// TestKeptTurns compacts the first two turns on demand: the thinking of the turns behind them stays valid, unless the
-// tools change or a turn between is missing.
+// TestKeptTurns compacts the first two turns on demand. The thinking of later turns remains valid, unless the tools
+// change or a turn in between is missing.
 func TestKeptTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*talk)
@@ -221,8 +220,7 @@ func TestKeptTurns(t *testing.T) {
 	}
 }
 
-// TestReasoningPrefix edits a conversation with Responses: reasoning behind the edit is removed silently by gpt-6.2
-// alone.
+// TestReasoningPrefix edits a conversation with Responses. Only gpt-6.2 silently removes reasoning after the edit.
 func TestReasoningPrefix(t *testing.T) {
 	for _, c := range []struct {
 		name, model, from, to string

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object. Missing members and members of another type read as empty ones, so that a rule can ask for
-// what it is about and leave types to the rule that checks them.
+// object is a JSON object. Missing members and members of another type are read as empty, so that each rule can read
+// what it needs and leave types to the rule that checks them.
 type object map[string]any
 
 func (o object) str(key string) string    { s, _ := o[key].(string); return s }
@@ -33,7 +33,7 @@ func (o object) number(key string) (float64, bool) {
 
 func asObject(v any) object { o, _ := v.(map[string]any); return o }
 
-// objects are the elements of a list, with an empty one for each that is no object.
+// objects returns the elements of a list, with an empty object for each that is not an object.
 func objects(list []any) []object {
 	out := make([]object, len(list))
 	for i, v := range list {
@@ -42,7 +42,7 @@ func objects(list []any) []object {
 	return out
 }
 
-// unknown are the members beside the allowed ones, in order.
+// unknown returns the members that are not allowed, in order.
 func (o object) unknown(allowed ...string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(o)) {
@@ -53,7 +53,7 @@ func (o object) unknown(allowed ...string) []string {
 	return out
 }
 
-// without is a copy that lacks some members.
+// without returns a copy without some members.
 func (o object) without(keys ...string) object {
 	out := maps.Clone(o)
 	for _, key := range keys {
@@ -62,7 +62,7 @@ func (o object) without(keys ...string) object {
 	return out
 }
 
-// read decodes a request body, which must be one JSON object in UTF-8 without half of a surrogate pair.
+// read decodes a request body, which must be one JSON object in UTF-8 without lone surrogates.
 func read(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("not UTF-8")
@@ -84,9 +84,10 @@ func read(body []byte) (object, error) {
 
 var surrogate = regexp.MustCompile(`\\(?:u[0-9a-fA-F]{4}|.)`)
 
-// loneSurrogate finds a \uD800 to \uDFFF that is no half of a pair. Go's decoder would replace it silently.
+// loneSurrogate returns the position of a \uD800 to \uDFFF that is not half of a pair, or -1. Go's decoder would
+// replace it silently.
 func loneSurrogate(body []byte) int {
-	high := -1 // where the escape before this one began, if it was the first half
+	high := -1 // position of the previous escape, if it was the first half of a pair
 	for _, at := range surrogate.FindAllIndex(body, -1) {
 		escape := strings.ToLower(string(body[at[0]:at[1]]))
 		low := len(escape) == 6 && escape >= `\udc00` && escape <= `\udfff`

@@ -282,21 +282,45 @@ func (x *Exchange) editing(f *found) (e editing) {
 		return e // A sub-agent may not take back what other agents said.
 	}
 	trimmed := e.leaveOut(s, a, &sent, a.New < len(x.said.parsed))
-	for _, c := range a.Changes {
-		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
-			continue
-		}
-		e.rewriteFrom(c)
-	}
+	e.change.Edits = x.edited(f, trimmed, e.rewriteFrom)
 	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
 		e.rewrite.Stored = -1 // The rewrite would lose the messages trimmed after it.
 	}
 	if at := e.rewrite.Stored; at >= 0 {
+		e.change.Edits = slices.DeleteFunc(e.change.Edits, func(v *transcript.Edit) bool { return v.Seq >= s.all.about[at].seq })
 		e.change.Remove = slices.DeleteFunc(e.change.Remove, func(r transcript.Run) bool { return r.Messages[1] >= s.all.about[at].seq })
 	}
 	e.restore(s, a)
 	e.change.Sent = &sent
 	return e
+}
+
+// edited returns the new versions of stored messages, outside a trimmed beginning. From messages that cannot be changed
+// in place it rewrites the line: those that call tools, all if they are too many or too large, and all if the request
+// refers to unknown items.
+func (x *Exchange) edited(f *found, trimmed int, rewrite func(align.Pair)) (out []*transcript.Edit) {
+	s, size, first := f.stored, 0, align.Pair{Stored: -1}
+	for _, c := range f.aligned.Changes {
+		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
+			continue
+		}
+		if first.Stored < 0 || c.Stored < first.Stored {
+			first = c
+		}
+		q := f.request.order[c.Request]
+		if s.Role(c.Stored) == align.Call || x.unresolved {
+			rewrite(c)
+			continue
+		}
+		size += len(x.said.parsed[q].Raw) + len(s.Content(c.Stored).Text)
+		out = append(out, &transcript.Edit{Seq: s.all.about[s.order[c.Stored]].seq, Format: x.ask.Format,
+			Elements: x.said.cut(q, q+1)})
+	}
+	if len(out) > transcript.MaxEdits || size > transcript.MaxEditBytes {
+		rewrite(first)
+		return nil
+	}
+	return out
 }
 
 // rewriteFrom replaces the line from a message on, if it does not already from an earlier one.
@@ -472,9 +496,16 @@ func (x *Exchange) arrange(f *found, places []place) {
 		f.loop, f.keep = nil, start
 		f.pending = x.without(owns, from, end, f)
 	}
+	if f.keep < f.line.Len() { // Turns are taken back whole, and stored again with the new versions.
+		first := f.line.about[f.keep].seq
+		e.change.Edits = slices.DeleteFunc(e.change.Edits, func(v *transcript.Edit) bool { return v.Seq >= first })
+	}
+	if len(e.change.Edits) > 0 {
+		e.change.Sent.Edits = x.editsInPlace(f, e.change.Edits)
+	}
 	if at := e.rewrite.Stored; at >= 0 && e.change.Sent != nil {
 		sent := e.change.Sent
-		sent.Edits = x.edits(f, owns, from)
+		sent.Edits = x.edits(f, sent.Edits, owns, from)
 		if sent.To = min(sent.To, at); sent.To <= sent.From { // What was missing behind is stored no longer.
 			sent.From, sent.To = 0, 0
 		}
@@ -484,14 +515,32 @@ func (x *Exchange) arrange(f *found, places []place) {
 	}
 	e.change.Rewrites = e.rewrite.Stored >= 0
 	f.differs = x.differences(f, &e, owns)
-	f.change, f.gone = &e.change, x.copiesOf(f, &e, places)
+	e.change.Copies = x.copiesOf(f, &e, places)
+	f.change = &e.change
 	x.show(f, e.older)
 }
 
+// editsInPlace returns how often each of the first messages of a line was changed, after some have got new versions.
+func (x *Exchange) editsInPlace(f *found, edits []*transcript.Edit) []uint8 {
+	s, out := f.stored, slices.Clone(f.stored.sent().Edits)
+	for _, c := range f.aligned.Changes {
+		if c.Stored >= min(s.upto, align.OwnBefore) || !slices.ContainsFunc(edits, func(e *transcript.Edit) bool {
+			return e.Seq == s.all.about[s.order[c.Stored]].seq
+		}) {
+			continue
+		}
+		for len(out) <= c.Stored {
+			out = append(out, 0)
+		}
+		out[c.Stored] = uint8(min(int(out[c.Stored])+1, 255))
+	}
+	return out
+}
+
 // edits returns how often each of the first messages of a line was changed, after the request's messages from an index on
-// have replaced those that the line keeps no longer.
-func (x *Exchange) edits(f *found, owns map[int]bool, from int) (out []uint8) {
-	s, was := f.stored, f.stored.sent().Edits
+// have replaced those that the line keeps no longer. was says how often before.
+func (x *Exchange) edits(f *found, was []uint8, owns map[int]bool, from int) (out []uint8) {
+	s := f.stored
 	kept := s.all.position(f.line, f.keep)
 	count := func(at int, n uint8) {
 		for at < align.OwnBefore && len(out) <= at {

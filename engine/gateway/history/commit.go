@@ -274,9 +274,6 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 			return err
 		}
 	}
-	if err := svc.removeCopies(ctx, c, projectID, f); err != nil {
-		return err
-	}
 	if f.match.Case == align.SideCall && f.head == nil {
 		if err := svc.makeSide(ctx, c, projectID, f.to, x.ask.Namespace); err != nil {
 			return err

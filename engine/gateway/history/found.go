@@ -28,7 +28,6 @@ type found struct {
 	guessed bool   // the request continues the line because it asks a single question that matches nothing
 	begins  bool   // the client's own history begins with what the commit stores
 	takes   bool   // the commit replaces a side call that took the session's name
-	gone    []copied
 	pending []*transcript.Element
 	// shown is what the window is made of: the stored turns up to a turn (all if nil), and the messages after them.
 	shown struct {
@@ -355,7 +354,7 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	if f.back == nil || !x.spares(f, ls) {
 		return
 	}
-	f.change, f.begins, f.gone = nil, false, nil
+	f.change, f.begins = nil, false
 	f.to = x.freeFork(places)
 	if f.keep > 0 {
 		f.copies = true

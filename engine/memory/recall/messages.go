@@ -3,6 +3,7 @@ package recall
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +32,21 @@ type tail struct {
 	languages []string
 	rest      uint64 // messages over the limits
 	damaged   bool   // something was left out
+	// edited are messages whose documents in the index are out of date, by stream, with the position from which on documents
+	// are up to date.
+	edited map[records.Stream]outdated
+}
+
+// outdated are messages of a session that were changed since they were indexed.
+type outdated struct {
+	numbers map[uint64]bool
+	from    uint64 // the position of the first document that is not in the index
+}
+
+// outdates reports whether a document of the index is of an earlier version of its message.
+func (t *tail) outdates(d *rank.Document) bool {
+	of, ok := t.edited[records.Stream{Namespace: d.Namespace, Number: d.Stream}]
+	return ok && d.Pos < of.from && of.numbers[d.Number]
 }
 
 // findMessages finds messages by words.
@@ -75,6 +91,9 @@ func (r *recalling) findMessages() error {
 	}
 	live := map[string]*session.Head{}
 	q.Accept = func(d *rank.Document) (bool, error) {
+		if unindexed.outdates(d) {
+			return false, nil
+		}
 		h, known := live[d.Session]
 		if !known {
 			_, found, _, err := r.svc.sessions.ReadHead(r.ctx, r.caller, r.project.ID, d.Session)
@@ -152,6 +171,9 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 		if m == nil || r.SessionID != "" && r.SessionID != m.id || !ident.Below(m.head.Namespace, r.Namespace) {
 			continue
 		}
+		if err := r.analyseEdited(m, &found); err != nil {
+			return found, err
+		}
 		docs, languages, err := r.svc.analyse(r.ctx, r.tenant, m, budget)
 		if err != nil {
 			return found, err
@@ -160,6 +182,33 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 		found.rest += m.left()
 	}
 	return found, nil
+}
+
+// analyseEdited makes documents of the new versions of a session's messages that the index does not know.
+func (r *recalling) analyseEdited(m *marked, found *tail) error {
+	if m.state.Edits >= m.head.Edits {
+		return nil
+	}
+	of := outdated{map[uint64]bool{}, m.state.Next}
+	for n := m.state.Edits; n < m.head.Edits; n++ {
+		numbers, err := r.svc.edited(r.ctx, r.tenant, m, n+1)
+		if err != nil {
+			return err
+		}
+		for _, number := range numbers {
+			of.numbers[number] = true
+		}
+	}
+	docs, languages, err := r.svc.analyseThese(r.ctx, r.tenant, m, slices.Sorted(maps.Keys(of.numbers)))
+	if err != nil {
+		return err
+	}
+	if found.edited == nil {
+		found.edited = map[records.Stream]outdated{}
+	}
+	found.edited[m.stream()] = of
+	found.docs, found.languages = append(found.docs, docs...), append(found.languages, languages...)
+	return nil
 }
 
 // searchedText returns the searchable text of a message: its text, and the names and arguments of its tool calls. It

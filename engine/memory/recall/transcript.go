@@ -36,6 +36,8 @@ type streamState struct {
 	// Superseded are the session's runs without documents in the index, and Gone the number of documents removed for them.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Gone       uint64          `json:"gone,omitempty"`
+	// Edits is the number of changes of messages that the index knows; see transcript.Change.
+	Edits uint32 `json:"edits,omitempty"`
 	// Namespace is the number of the session's namespace.
 	Namespace uint64 `json:"namespace,omitempty"`
 }
@@ -170,6 +172,7 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	if got[1].Value == nil {
 		pinc, _, _ := records.UnindexedJob.Split(mark.Key)
 		m.state.Namespace = index.Transcripts(pinc).Number(ident.NamespacePath(m.head.Namespace))
+		m.state.Edits = m.head.Edits
 	}
 	return m, nil
 }
@@ -226,8 +229,14 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 		m.state.Superseded = m.head.Superseded
 	}
 	before := m.state.Next
-	docs, languages, err := svc.analyse(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes})
-	if err != nil {
+	var docs []rank.Document
+	var languages []string
+	if m.state.Edits < m.head.Edits {
+		var more bool
+		if docs, languages, more, err = svc.replaceEdited(t, index.Transcripts(pinc), m); err != nil || more {
+			return errors.Join(err, t.PutJSON(got[1].Key, m.state))
+		}
+	} else if docs, languages, err = svc.analyse(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes}); err != nil {
 		return err
 	}
 	if m.state.Next > before {
@@ -235,7 +244,7 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 			return err
 		}
 	}
-	if m.state.Messages == m.head.Messages {
+	if m.state.Messages == m.head.Messages && m.state.Edits == m.head.Edits {
 		t.Delete(mark.Key)
 	}
 	return t.PutJSON(got[1].Key, m.state)
@@ -254,7 +263,7 @@ func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (m
 	if oldest > m.state.Messages {
 		return false, nil
 	}
-	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), oldest, m.head.Superseded.Message)
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(oldest), m.head.Superseded.Message)
 	m.state.Gone += uint64(n)
 	return more, err
 }
@@ -274,12 +283,73 @@ func (m *marked) restored() uint64 {
 // indexed again in order. It reports whether there are more.
 func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
 	first := m.restored()
-	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), first, func(number uint64) bool { return number >= first })
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(first), func(number uint64) bool { return number >= first })
 	m.state.Gone += uint64(n)
 	if err == nil && !more {
 		m.state.Messages = first - 1
 	}
 	return more, err
+}
+
+// oldest returns the message with which a search for documents of a message and later ones may end. The documents are in
+// the order of their messages, unless messages have been changed.
+func (m *marked) oldest(first uint64) uint64 {
+	if m.state.Edits > 0 {
+		return 0
+	}
+	return first
+}
+
+// edited returns the indexed messages that the session's next unindexed change has changed, in ascending order.
+func (svc *Service) edited(ctx context.Context, tenant string, m *marked, n uint32) (numbers []uint64, err error) {
+	c, err := svc.sessions.ReadChange(ctx, tenant, m.sinc, n)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	for _, item := range c.Items {
+		if item.Seq <= m.state.Messages {
+			numbers = append(numbers, item.Seq)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// replaceEdited replaces the documents of the messages that one change has changed: it removes a chunk of the old ones
+// and reports whether there are more, or returns the new ones.
+func (svc *Service) replaceEdited(t *records.Tx, s index.Space, m *marked) (docs []rank.Document, languages []string,
+	more bool, err error) {
+	numbers, err := svc.edited(t.Ctx, t.Tenant, m, m.state.Edits+1)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), 0, func(number uint64) bool { return slices.Contains(numbers, number) })
+	m.state.Gone += uint64(n)
+	if err != nil || more {
+		return nil, nil, more, err
+	}
+	m.state.Edits++
+	docs, languages, err = svc.analyseThese(t.Ctx, t.Tenant, m, numbers)
+	return docs, languages, false, err
+}
+
+// analyseThese makes documents of some of a session's messages, except superseded ones.
+func (svc *Service) analyseThese(ctx context.Context, tenant string, m *marked, numbers []uint64) (docs []rank.Document,
+	languages []string, err error) {
+	all := m.state.Messages
+	defer func() { m.state.Messages = all }()
+	for _, n := range numbers {
+		if m.head.Superseded.Message(n) {
+			continue
+		}
+		m.state.Messages = n - 1
+		some, in, err := svc.analyse(ctx, tenant, m, &workBudget{1, indexChunkBytes})
+		if err != nil {
+			return nil, nil, err
+		}
+		docs, languages = append(docs, some...), append(languages, in...)
+	}
+	return docs, languages, nil
 }
 
 // IndexTranscripts marks all transcripts of a project to be indexed again after its index was dropped. It is an

@@ -29,6 +29,7 @@ type checks struct {
 // indexed says how far a session is indexed: the messages in the index, and the runs removed from it.
 type indexed struct {
 	messages   uint64
+	edits      uint32
 	superseded transcript.Runs
 }
 
@@ -101,7 +102,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	if x.Kind != records.RecallTranscript {
 		return
 	}
-	c.indexed[projectStream{x.Project, sinc}] = indexed{state.Messages, state.Superseded}
+	c.indexed[projectStream{x.Project, sinc}] = indexed{state.Messages, state.Edits, state.Superseded}
 	switch {
 	case c.sessions.Missing(sinc):
 		s.Orphan("it tells how far a session is indexed that does not exist")
@@ -157,7 +158,9 @@ func (c *checks) Finish(s *verify.Space) {
 			continue
 		}
 		mark := h.At(s, records.UnindexedJob, records.UnindexedJob.Key(h.Pinc, sinc))
-		if h.Messages != indexed.messages {
+		if h.Edits != indexed.edits && h.Messages > 0 {
+			mark.Missing("messages were changed %d times, the index knows %d, and nothing will index the rest", h.Edits, indexed.edits)
+		} else if h.Messages != indexed.messages {
 			mark.Missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed.messages)
 		} else if !h.Superseded.Equal(indexed.superseded) {
 			mark.Missing("superseded messages may be in the index, and nothing will take them out")

@@ -18,9 +18,10 @@ type View struct {
 	Summary *session.Summary
 
 	tenant string
-	raw    []byte // the head's bytes, compared to detect a stale view
-	place  *place // nil if the view is not cached
-	of     *View  // for a view of an earlier state: the view whose rows it shares
+	raw    []byte             // the head's bytes, compared to detect a stale view
+	place  *place             // nil if the view is not cached
+	former transcript.Formers // for a view of an earlier state: what messages were that have been changed since
+	of     *View              // for a view of an earlier state: the view whose rows it shares
 }
 
 // whole reports whether the view holds the newest want messages, or all that the session has.

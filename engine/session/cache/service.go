@@ -7,10 +7,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/lru"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
@@ -37,7 +40,7 @@ func New(db *records.DB, sessions *session.Service, limit int) *Service {
 // Current returns a view of the session that holds at least the newest want messages. h is the head just read, and raw
 // its bytes. Views that were read in another epoch of the store are no longer found, and are evicted in time.
 func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*View, error) {
-	p := svc.places.Cell(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
+	p := svc.places.Cell(ident.Join(store.Epoch(svc.db.Store), tenant, string(h.Incarnation[:])))
 	fresh := func() *View {
 		if v := p.Value.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v
@@ -89,42 +92,62 @@ func (svc *Service) grow(ctx context.Context, v, old *View, want int, also *stor
 	return true, nil
 }
 
-// At returns a view of an earlier state of a session, for replays. It is not cached.
-func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, want int) (*View, error) {
+// ErrErased means that an earlier state of a session cannot be read, because former versions of its messages are not
+// stored any more.
+var ErrErased = errors.New("former versions of messages are not stored any more")
+
+// at returns a view of an earlier state of a session, with the former versions of messages changed since. It is not
+// cached.
+func (svc *Service) at(ctx context.Context, tenant string, x transcript.Extent, want int, former transcript.Formers) (*View, error) {
 	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages,
-		Superseded: x.Superseded}, tenant: tenant}
+	former.Restore(hs)
+	v := &View{Head: headOf(x), tenant: tenant, former: former}
 	v.Append(hs)
 	return v, nil
 }
 
+func headOf(x transcript.Extent) *session.Head {
+	return &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages, Superseded: x.Superseded, Edits: x.Edits}
+}
+
 // Past returns a view of an earlier state of a session. h is the head just read, and raw its bytes. It reuses the
-// cached view of the session if it can, because most decisions that are looked at are recent.
+// cached view of the session if it can, because most decisions that are looked at are recent. It returns ErrErased.
 func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, raw []byte, x transcript.Extent, want int,
 ) (*View, error) {
 	if h == nil { // the session does not exist yet
-		return svc.At(ctx, tenant, x, want)
+		return svc.at(ctx, tenant, x, want, nil)
+	}
+	var former transcript.Formers
+	if h.Edits > x.Edits {
+		var whole bool
+		var err error
+		former, whole, err = svc.sessions.Undo(ctx, tenant, x.Incarnation, x.Edits, h.Edits)
+		if err == nil && !whole {
+			err = ErrErased
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	same := h.Superseded.Upto(x.Messages).Equal(x.Superseded) // otherwise messages that were alive then have been superseded since
-	if !same || x.Messages == 0 || want+int(min(h.Messages-x.Messages, project.MaxConsidered)) > project.MaxConsidered+1 {
-		return svc.At(ctx, tenant, x, want)
+	if !same || former != nil || x.Messages == 0 || want+int(min(h.Messages-x.Messages, project.MaxConsidered)) > project.MaxConsidered+1 {
+		return svc.at(ctx, tenant, x, want, former)
 	}
 	now, err := svc.Current(ctx, tenant, h, raw, want+int(h.Messages-x.Messages))
 	if err != nil {
 		return nil, err
 	}
 	n, _ := slices.BinarySearchFunc(now.Rows, x.Messages+1, func(r Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
-	return &View{Head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages,
-		Superseded: x.Superseded}, Rows: now.Rows[:n:n], Names: slices.Clip(now.Names), tenant: tenant, of: now}, nil
+	return &View{Head: headOf(x), Rows: now.Rows[:n:n], Names: slices.Clip(now.Names), tenant: tenant, of: now}, nil
 }
 
 // Widen returns a view of the same revision that holds at least the newest want messages.
 func (svc *Service) Widen(ctx context.Context, v *View, want int) (*View, error) {
 	if v.place == nil {
-		return svc.At(ctx, v.tenant, v.Head.Extent(), want)
+		return svc.at(ctx, v.tenant, v.Head.Extent(), want, v.former)
 	}
 	return svc.Current(ctx, v.tenant, v.Head, v.raw, want)
 }
@@ -173,12 +196,18 @@ func (svc *Service) fetch(ctx context.Context, v *View, rows []*Row) (damaged in
 	bodies := make([][]byte, len(rows))
 	for i := range rows {
 		bodies[i] = got.Keys[i].Value
+		if was, ok := v.former[rows[i].Seq]; ok {
+			bodies[i] = was
+		}
 	}
 	if err := svc.sessions.Fill(ctx, v.tenant, v.Head.Incarnation, bodies); err != nil {
 		return 0, err
 	}
 	for i, r := range rows {
 		h, m, err := transcript.ParseBody(bodies[i])
+		if err == nil && h.Said != r.Said {
+			h, m, err = svc.before(ctx, v, r.Seq, h, m)
+		}
 		if err != nil || h.Seq != r.Seq {
 			r.Damaged.Store(true)
 			damaged++
@@ -187,4 +216,21 @@ func (svc *Service) fetch(ctx context.Context, v *View, rows []*Row) (damaged in
 		r.Message.Store(m)
 	}
 	return damaged, nil
+}
+
+// before returns the version of a message that a view shows, if it was changed after the view's head was read. Otherwise
+// it returns what is stored now.
+func (svc *Service) before(ctx context.Context, v *View, seq uint64, h *transcript.Header, m *chat.Message) (
+	*transcript.Header, *chat.Message, error) {
+	for n := v.Head.Edits + 1; ; n++ {
+		c, err := svc.sessions.ReadChange(ctx, v.tenant, v.Head.Incarnation, n)
+		if err != nil || c == nil {
+			return h, m, err
+		}
+		for _, item := range c.Items {
+			if item.Seq == seq {
+				return transcript.ParseBody(item.Was)
+			}
+		}
+	}
 }

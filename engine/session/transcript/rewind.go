@@ -145,7 +145,7 @@ func (svc *Service) Until(ctx context.Context, tenant string, x Extent, all [2]u
 	if turn >= x.Turns {
 		return x, all, nil
 	}
-	out.Incarnation = x.Incarnation
+	out.Incarnation, out.Edits = x.Incarnation, x.Edits
 	low, high := uint64(0), x.LivingMessages() // bounds for the number of living messages before the end
 	for low < high {
 		seq := x.Superseded.Nth((low + high) / 2)

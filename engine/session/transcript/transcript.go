@@ -1,6 +1,6 @@
-// Package transcript stores the messages of sessions in records that are written once and never changed. turn.go turns
-// a turn into records, message.go encodes a message, this file reads the newest messages of a session, and opencalls.go
-// tracks calls that still wait for a result. Package session manages everything else about sessions.
+// Package transcript stores the messages of sessions. turn.go turns a turn into records, message.go encodes a message,
+// change.go replaces messages that clients have edited, this file reads the newest messages of a session, and
+// opencalls.go tracks calls that still wait for a result. Package session manages everything else about sessions.
 //
 // A message's header is stored twice: packed together with the other headers of its turn, so that a window reads
 // hundreds of messages with one record per turn, and once more in front of the message's body, so that a listing is a
@@ -34,13 +34,13 @@ func New(db *records.DB, tokens Tokenizer) *Service {
 	return svc
 }
 
-// Extent is the part of a session that a reader may see: its first turns and messages, which never change, without the
-// superseded ones.
+// Extent is the part of a session that a reader may see: its first turns and messages, without the superseded ones.
 type Extent struct {
 	Incarnation ident.Incarnation
 	Turns       uint32 // numbers assigned, like Messages
 	Messages    uint64
 	Superseded  Runs
+	Edits       uint32 // the number of changes of messages that a reader may see; see Change
 }
 
 // LivingTurns returns the number of turns that are not superseded.

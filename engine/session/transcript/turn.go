@@ -16,9 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/plan/literal"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // Turn is what one run of an agent added, before it is placed in a session.
@@ -81,7 +79,7 @@ func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
 			if ident.PathSegment(name) {
 				bad = append(bad, chat.FieldError{Index: m.Index, Code: chat.CodeInvalidID,
-					Detail: `no agent or delegation may be called "." or ".."`})
+					Detail: "the name of an agent or a delegation " + ident.IDRule})
 				break
 			}
 		}
@@ -125,16 +123,9 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Pas
 		_, _ = after.Write(body)
 		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
 	}
-	packed := before.append(appendHeaders(make([]byte, 0, len(headers)*(2*headerSize+literal.MaxPacked/2)), headers))
-	if len(packed) > store.MaxValue { // then windows find the literals when they need them
-		for i := range headers {
-			headers[i].Literals = ""
-		}
-		packed = before.append(appendHeaders(nil, headers))
-	}
-	if len(packed) > store.MaxValue {
-		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
-			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
+	packed, err := packTurn(headers, before)
+	if err != nil {
+		return nil, 0, err
 	}
 	tx.Put(records.Headers.Key(behind.Incarnation, behind.Messages+1), packed)
 	return headers, Lineage(binary.LittleEndian.Uint64(after.Sum(nil))), nil

@@ -57,13 +57,7 @@ func (c *Check) Body(s *verify.Space, it store.Item) {
 	if it.Damaged {
 		return // reported already
 	}
-	holes, _, _ := holesOf(it.Value)
-	for _, h := range holes {
-		if c.holes == nil {
-			c.holes = map[[16]byte]hole{}
-		}
-		c.holes[h.id] = h
-	}
+	c.keep(it.Value)
 	h, m, err := ParseBody(Sketch(it.Value))
 	switch {
 	case err != nil:
@@ -74,6 +68,40 @@ func (c *Check) Body(s *verify.Space, it store.Item) {
 		s.Mismatch("message %d makes %d calls, its header says %d", seq, len(m.Calls), h.Calls)
 	default:
 		c.bodies = append(c.bodies, bodySeen{h.Seq, headerPrint(s, h)})
+	}
+}
+
+// Change checks that a change names messages of the session, and that the bodies it keeps are those of these messages.
+func (c *Check) Change(s *verify.Space, it store.Item) {
+	var change Change
+	if !s.Decode(it, &change) {
+		return
+	}
+	if len(change.Items) == 0 {
+		s.Malformed("the change names no message")
+	}
+	for _, item := range change.Items {
+		h, _, err := ParseBody(Sketch(item.Was))
+		switch {
+		case err != nil:
+			s.Malformed("what message %d was before the change cannot be read", item.Seq)
+		case item.Seq == 0 || item.Seq > c.Last:
+			s.Mismatch("the change names message %d, the session has %d", item.Seq, c.Last)
+		case h.Seq != item.Seq:
+			s.Mismatch("what message %d was before the change says that it is message %d", item.Seq, h.Seq)
+		}
+		c.keep(item.Was)
+	}
+}
+
+// keep notes the blobs that a body refers to.
+func (c *Check) keep(body []byte) {
+	holes, _, _ := holesOf(body)
+	for _, h := range holes {
+		if c.holes == nil {
+			c.holes = map[[16]byte]hole{}
+		}
+		c.holes[h.id] = h
 	}
 }
 

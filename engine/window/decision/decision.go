@@ -133,6 +133,7 @@ type Extent struct {
 	Turns       uint32            `json:"turns"`
 	Messages    uint64            `json:"messages"`
 	Superseded  transcript.Runs   `json:"superseded,omitempty"`
+	Edits       uint32            `json:"edits,omitempty"`
 }
 
 // Session says whether the session of a window exists. A session that does not exist has an empty history. The default

@@ -15,7 +15,7 @@ import (
 func TestRecordsAreReadAsWritten(t *testing.T) {
 	t.Parallel()
 	const request = "{ \"system\" : \"a < b\"\n}"
-	in := Record{At: 1, Seed: 1<<64 - 1, Session: "s", Extent: Extent{[8]byte{1}, 2, 3, nil}, Tokens: 4, Bare: true,
+	in := Record{At: 1, Seed: 1<<64 - 1, Session: "s", Extent: Extent{[8]byte{1}, 2, 3, nil, 4}, Tokens: 4, Bare: true,
 		Tight: true, Summary: 4, Memories: []reminder.Memory{{Key: "k", Incarnation: [8]byte{5}, Version: 6}}, Revision: 7, Window: "ab",
 		Usage: Usage{Messages: 8, ConsideredTokens: 9}, Effective: "cd", Request: json.RawMessage(request),
 		Steps: []Step{{"p", 1, "sha256:ef", 10, 11, plan.StatusTrap, "<trap>", []LogLine{{"info", "x"}}}}}
@@ -52,7 +52,7 @@ func TestRecordsAreReadAsWritten(t *testing.T) {
 		"outcome":"` + string(plan.StatusTrap) + `","detail":"<trap>","log":[{"level":"info","message":"x"}]}],
 		"request":` + request + `}`
 	out = Record{}
-	in.Tokens, in.Names, in.Reminder, in.Forgotten = 0, nil, nil, nil
+	in.Tokens, in.Names, in.Reminder, in.Forgotten, in.Extent.Edits = 0, nil, nil, nil, 0
 	if err := json.Unmarshal([]byte(before), &out); err != nil || !reflect.DeepEqual(in, out) {
 		t.Errorf("it was read as %+v, %v", out, err)
 	}

@@ -155,6 +155,9 @@ func (x *Extent) append(dst []byte) ([]byte, error) {
 	dst = appendText(append(dst, '{'), "incarnation", x.Incarnation.String())
 	dst = appendNumber(appendNumber(dst, "turns", uint64(x.Turns)), "messages", x.Messages)
 	dst, err := appendSome(dst, "superseded", x.Superseded, len(x.Superseded))
+	if x.Edits > 0 {
+		dst = appendNumber(dst, "edits", uint64(x.Edits))
+	}
 	return append(dst, '}'), err
 }
 
@@ -191,6 +194,12 @@ func (r *Row) encode() ([]byte, error) {
 	}
 	if r.Viewer.Alone {
 		dst = appendBool(dst, "alone", true)
+	}
+	if r.Viewer.Whole {
+		dst = appendBool(dst, "whole", true)
+	}
+	if r.Viewer.ResultTokens != nil {
+		dst = strconv.AppendInt(rawjson.AppendName(dst, "result_tokens"), int64(*r.Viewer.ResultTokens), 10)
 	}
 	dst = appendText(append(dst, '}'), "format", r.Format)
 	dst = appendNumber(append(rawjson.AppendName(dst, "left_out"), '{'), "count", r.LeftOut.Count)

@@ -70,6 +70,9 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 	case h != nil && (h.Turns < d.Extent.Turns || h.Messages < d.Extent.Messages):
 		wrong.Mismatch("the decision looked at %d turns and %d messages, the session has %d and %d", d.Extent.Turns,
 			d.Extent.Messages, h.Turns, h.Messages)
+	case h != nil && h.Edits < d.Extent.Edits:
+		wrong.Mismatch("the decision looked at a session whose messages were changed %d times, they were changed %d times",
+			d.Extent.Edits, h.Edits)
 	case !d.Extent.Superseded.Sound(d.Extent.Turns, d.Extent.Messages):
 		wrong.Malformed("the decision tells of turns superseded %v", d.Extent.Superseded)
 	case d.Extent.Incarnation != id.session && id.session != session.Unborn(d.Session):

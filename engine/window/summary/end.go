@@ -71,10 +71,10 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 	})
 }
 
-// rewound reports whether the session was rewound since the attempt began.
+// rewound reports whether the session was rewound, or messages of it changed, since the attempt began.
 func (w *work) rewound(t *records.Tx, sinc ident.Incarnation) (bool, error) {
 	_, h, _, err := w.svc.sessionFor(t, ident.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
-	return err == nil && !h.Superseded.Equal(w.gone), err
+	return err == nil && (!h.Superseded.Equal(w.gone) || h.Edits != w.edits), err
 }
 
 // update runs a transaction of the task's tenant.

@@ -42,6 +42,7 @@ type work struct {
 	record []byte                 // the stored task, or nil
 	head   session.SummaryHead    // the session's summary when the attempt began
 	gone   transcript.Runs        // superseded messages of the session at that time
+	edits  uint32                 // how often its messages had been changed
 	from   *session.SummaryRecord // the summary to extend; nil to begin with the first message
 	model  string
 }
@@ -165,7 +166,7 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 		return false, err
 	}
 	w.model, w.head = set.Settings.SummaryModel, h.Covered()
-	w.gone = h.Superseded
+	w.gone, w.edits = h.Superseded, h.Edits
 	if w.job.Through = min(w.job.Through, h.Messages); w.gone.Message(w.job.Through) {
 		// A rewind superseded the messages that the task was to cover. A window will request another summary when it
 		// needs one. A refresh then covers all messages before the newest question.
