@@ -3,11 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -164,3 +168,55 @@ func differs(want, got any) string {
 func TestMemoriesPage(t *testing.T) { follow(t, "docs/MEMORIES.md") }
 
 func TestBoardsPage(t *testing.T) { follow(t, "docs/BOARDS.md") }
+
+// TestSubAgentsPage follows docs/SUB_AGENTS.md, with a model that calls the tools of which the page tells, and compares
+// what the model gets with the page.
+func TestSubAgentsPage(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct{ Messages []map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			t.Error(err)
+		}
+		var said []string
+		for _, m := range request.Messages {
+			if m["tool_calls"] != nil {
+				said = append(said, "calls")
+			} else {
+				said = append(said, fmt.Sprint(m["role"], ": ", m["content"]))
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, strings.Join(said, "; "))
+		reply := map[string]any{"role": "assistant", "content": nil}
+		call := func(id, name, arguments string) {
+			reply["tool_calls"] = []any{map[string]any{"id": id, "type": "function",
+				"function": map[string]any{"name": name, "arguments": arguments}}}
+		}
+		switch said[len(said)-1] {
+		case "user: When am I free?":
+			call("c1", "calendar", "{}")
+		case "user: Book me a flight to Rome.":
+			call("c2", "research", `{"task":"Find flights to Rome in May."}`)
+		case "tool: May is free.":
+			reply["content"] = "In May."
+		case "user: Find flights to Rome in May.":
+			reply["content"] = "LX 1726 on 3 May."
+		case "tool: LX 1726 on 3 May.":
+			reply["content"] = "Booked."
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": reply}}})
+	}))
+	defer provider.Close()
+	follow(t, "docs/SUB_AGENTS.md", "OPENAI_BASE_URL="+provider.URL+"/v1", "OPENAI_API_KEY=the-provider's-key")
+	const free = "user: When am I free?; calls; tool: May is free."
+	want := []string{"user: When am I free?", free,
+		free + "; assistant: In May.; user: Book me a flight to Rome.",
+		"calls; tool: May is free.; user: Find flights to Rome in May.",
+		free + "; assistant: In May.; user: Book me a flight to Rome.; calls; tool: LX 1726 on 3 May."}
+	if !slices.Equal(got, want) {
+		t.Errorf("the model got\n%q\nwant\n%q", got, want)
+	}
+}

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "a text that must be in the name of a row or a curve")
 	scale := flag.Bool("scale", false, "print Mneme's own curves instead")
 	disk := flag.Bool("writes", false, "print what turns and memories write to the disk instead")
+	recall := flag.Bool("recall", false, "print what recall among 100,000 memories and their import cost instead")
 	flag.IntVar(&o.seconds, "seconds", 6, "the duration of each row of --writes")
 	folder := flag.String("windows", "", "a folder with recorded transcripts, whose windows are compared instead")
 	shape := flag.String("shape", "single", "what a session of --windows is: single, braid4, braid8, or chain")
@@ -40,6 +41,9 @@ func main() {
 	}
 	if *disk {
 		run = writes
+	}
+	if *recall {
+		run = recalls
 	}
 	if err := run(o); err != nil {
 		log.Fatalf("bench: %v", err)

@@ -20,7 +20,8 @@ type recording struct {
 }
 
 // readRecordings reads all *.json and *.jsonl files of a folder. A file has objects with "messages" and perhaps "tools",
-// or lists of messages, in OpenAI's chat format: one, several in a list, or one in each line.
+// or lists of messages, in OpenAI's chat format: one, several in a list, or one in each line. An object may also have
+// "turns" with a role and a text each, as BEAM's chats have.
 func readRecordings(folder string) (all []recording, err error) {
 	entries, err := os.ReadDir(folder) // in the order of their names
 	if err != nil {
@@ -57,6 +58,7 @@ func parseRecordings(value json.RawMessage) ([]recording, error) {
 		Role     string
 		Messages []json.RawMessage
 		Tools    json.RawMessage
+		Turns    []struct{ Role, Text string }
 	}
 	var list []json.RawMessage
 	switch {
@@ -77,6 +79,13 @@ func parseRecordings(value json.RawMessage) ([]recording, error) {
 	default:
 		if err := json.Unmarshal(value, &one); err != nil {
 			return nil, err
+		}
+		for _, t := range one.Turns {
+			raw, err := json.Marshal(map[string]string{"role": t.Role, "content": t.Text})
+			if err != nil {
+				return nil, err
+			}
+			one.Messages = append(one.Messages, raw)
 		}
 		if one.Messages == nil {
 			return nil, fmt.Errorf(`an object without "messages"`)

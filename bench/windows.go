@@ -118,6 +118,9 @@ func windowRows(o options) (rows []*measured, stop func(), err error) {
 		{"Mastra `Memory`, `TokenLimiter`", fmt.Sprintf("the last %d messages within %d tokens", o.messages, o.tokens),
 			[]string{node, "windows.mjs", "mastra-limited"}},
 	} {
+		if !strings.Contains(p.name, o.only) {
+			continue
+		}
 		s, err := startPeer(o, p.argv)
 		if err != nil {
 			return rows, stop, fmt.Errorf("%s: %w", p.name, err)

@@ -103,3 +103,14 @@ func TestReshape(t *testing.T) {
 		}
 	}
 }
+
+// Chats in the format of BEAM have turns with a text.
+func TestTurnsOfChats(t *testing.T) {
+	all, err := parseRecordings(json.RawMessage(`[{"id":1,"turns":[{"role":"user","text":"<a>"},{"role":"assistant","text":"b"},{"role":"user","text":"c"}]}]`))
+	if err != nil || len(all) != 1 || len(all[0].turns) != 2 || len(all[0].turns[0]) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if m, err := facts.Parse(all[0].turns[0][0]); err != nil || m.Text != "<a>" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

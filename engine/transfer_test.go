@@ -291,7 +291,7 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"an unknown type":    {edit(`{"type":"session_end"`, `{"type":"dream"`), "unknown_record"},
 		"an unknown field":   {edit(`{"type":"session",`, `{"type":"session","mood":1,`), "invalid_export"},
 		"an unknown project": {edit(`"type":"session","project":"default"`, `"type":"session","project":"nowhere"`), "unknown_project"},
-		"a bad id":           {edit(`"id":"long"`, `"id":"lo ng"`), "invalid_id"},
+		"a bad id":           {edit(`"id":"long"`, `"id":"lo\tng"`), "invalid_id"},
 		"a session's dots":   {edit(`"id":"long"`, `"id":".."`), "invalid_id"},
 		"a project's dots":   {edit(`"type":"project","id":"default"`, `"type":"project","id":"."`), "invalid_id"},
 		"a memory's dots":    {edit(`"key":"fact1"`, `"key":".."`), "invalid_id"},

@@ -248,7 +248,7 @@ func TestDeadlineOfTheStart(t *testing.T) {
 	h := newHost(t, Options{Limits: limits, Clock: timers.now, NewTimer: func(f func()) Timer {
 		timer := timers.make(f)
 		go func() {
-			for !timer.(*handTimer).runDown() {
+			for t.Context().Err() == nil && !timer.(*handTimer).runDown() {
 			}
 			for timer.(*handTimer).runDown() {
 			}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 )
 
 const (
@@ -50,6 +52,9 @@ func (x *exchange) receive() (err error) {
 	x.bytes.tenant = x.sender()
 	x.connection().is(receiving)
 	x.raw, err = x.readBody(x.raw, limit)
+	if err == nil && x.route.proxied != nil {
+		x.raw, err = x.decoded(x.raw, limit)
+	}
 	x.connection().is(working)
 	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // a chunked body without chunks
 		return x.bodyMissing()
@@ -114,6 +119,38 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
+// decoded returns a body without its content encoding, with at most limit bytes. It fails with body_too_large, busy or
+// incomplete_body. However much a small body expands to, it takes no more memory than a large one.
+func (x *exchange) decoded(raw []byte, limit int) ([]byte, error) {
+	encoding := string(x.c.Request().Header.ContentEncoding())
+	if encoding == "" || strings.EqualFold(encoding, "identity") {
+		return raw, nil
+	}
+	from, err := relay.Decode(encoding, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, min(limit+1, max(4<<10, 4*len(raw))))
+	for {
+		if len(out) == cap(out) {
+			out = append(make([]byte, 0, min(limit+1, 2*cap(out))), out...)
+		}
+		n, err := from.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case len(out) > limit:
+			return nil, refuse(http.StatusRequestEntityTooLarge, "body_too_large",
+				"the body may have at most %d bytes once it is decoded", limit)
+		case !x.bytes.grow(bodyCost * int64(n)):
+			return nil, tooMany()
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return nil, refuse(http.StatusBadRequest, "incomplete_body", "the body is not valid %s", encoding)
+		}
+	}
+}
+
 func tooMany() *problem { return busy("request bodies take too much memory") }
 
 func tooLarge(limit int) *problem {
@@ -124,12 +161,16 @@ func tooLarge(limit int) *problem {
 // type is assumed to have the route's type.
 func (x *exchange) checkContent() error {
 	h := &x.c.Request().Header
-	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
+	encoding := string(h.Peek(fiber.HeaderContentEncoding))
+	if x.route.proxied != nil { // the provider decides what else it accepts
+		if !relay.Decodes(encoding) {
+			return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding", "%s", relay.ErrEncoding)
+		}
+		return nil
+	}
+	if encoding != "" && encoding != "identity" {
 		return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding",
 			"send the body without a content encoding")
-	}
-	if x.route.proxied != nil { // the provider decides what it accepts
-		return nil
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
 	media = bytes.TrimSpace(media)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -23,7 +24,7 @@ import (
 // A request passes these steps in order. Each step may end it with a problem, and the cheap steps come first.
 //
 // 1. begin: the request gets an exchange and a request id. 2. authorise (auth.go): the key, its role, the tenant. 3.
-// limitRate (ratelimit.go): the tenant's rate limit. 4. checkQuery and readPage (parameters.go): the query's names;
+// limitRate (ratelimit.go): the tenant's rate limit. 4. checkIDs, checkQuery and readPage (parameters.go): the ids in path and headers, the query's names;
 // limit and cursor if the route lists. 5. receive (body.go): the body, bounded, if the route takes one. 6. readOnce
 // (parameters.go): the Idempotency-Key if the route stores. 7. enter (admission.go): a place to work in, in the
 // tenant's turn. 8. handle: strictjson decodes the body, and the handler calls the engine. 9. respond: the response
@@ -168,9 +169,13 @@ func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
 	return x
 }
 
-// requestID returns the client's X-Request-ID if it is a valid id, and so safe to log and echo, or else a new id.
+// requestID returns the client's X-Request-ID if it is short and plain, and so safe to log and echo, or else a new id.
 func (s *Server) requestID(c *fiber.Ctx) string {
-	if id := string(c.Request().Header.Peek(fiber.HeaderXRequestID)); ident.ValidID(id) {
+	id := string(c.Request().Header.Peek(fiber.HeaderXRequestID))
+	odd := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:@-", r))
+	}
+	if id != "" && len(id) <= ident.MaxID && !strings.ContainsFunc(id, odd) {
 		return id
 	}
 	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
@@ -196,6 +201,9 @@ func (s *Server) dispatch(x *exchange) error {
 		}
 	}
 	if err := x.limitRate(); err != nil {
+		return err
+	}
+	if err := x.checkIDs(); err != nil {
 		return err
 	}
 	if x.route.proxied == nil { // the proxy's queries belong to the provider

@@ -282,9 +282,9 @@ func TestTextsAreQuotedOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, c := range []struct{ method, path, body, want string }{
-		{"GET", "/api/v1/projects/%C3%BC%22%E2%80%8B", "", "no project \"ü\"\u200b\""},
+		{"GET", "/api/v1/projects/%C3%BC%22%E2%80%8D", "", "no project \"ü\"\u200d\""},
 		{"GET", "/api/v1/projects?tenant=a%22b", "", `no tenant "a"b"`},
-		{"GET", "/api/v1/projects/" + strings.Repeat("x", 500), "", `no project "` + strings.Repeat("x", 128) + `…"`},
+		{"GET", "/api/v1/projects?tenant=" + strings.Repeat("x", 500), "", `no tenant "` + strings.Repeat("x", 128) + `…"`},
 		{"POST", turns, `{"messages":[{"role":"robot","content":"x"}]}`, `role "robot" is unknown`},
 		{"POST", turns, `{"messages":[{"type":"dance"}]}`, `an item of type "dance" is of openai.responses`},
 		{"POST", turns, `{"messages":[{"role":7,"content":"x"}]}`, `role "7" is unknown`},

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -19,15 +19,15 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if err := c.checkOrigin(); err != nil {
 		return blob{}, err
 	}
-	caller, project := c.caller, c.said("X-Mneme-Project", "project")
+	caller, project := c.caller, c.said(headerProject, "project")
 	if project == "" && len(caller.Projects) == 1 {
 		project = caller.Projects[0]
 	}
 	if project == "" {
 		project = ident.DefaultProject
 	}
-	session := c.said("X-Mneme-Session", "session")
-	namespace, err := ident.ReadNamespace(headerNamespace, c.said(headerNamespace, "memory_namespace"))
+	session := c.said(headerSession, "session")
+	namespace, err := ident.ReadNamespace(headerNamespace, cmp.Or(c.headerText(headerNamespace), c.query("memory_namespace")))
 	if err != nil {
 		return blob{}, err
 	}
@@ -57,13 +57,8 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 // each escaped as a URL path segment, separated by "/".
 const headerNamespace = "X-Mneme-Memory-Namespace"
 
-// said returns a copy of a header's value, or of the query parameter if the header is absent.
-func (x *exchange) said(header, query string) string {
-	if v := x.c.Request().Header.Peek(header); len(v) > 0 {
-		return string(bytes.TrimSpace(v))
-	}
-	return x.query(query)
-}
+// said returns the id in a header, or in the query parameter if the header is absent.
+func (x *exchange) said(header, query string) string { return cmp.Or(x.header(header), x.query(query)) }
 
 // checkOrigin refuses requests from web pages of other origins with origin_refused, as the protocol demands. Such a
 // page would also need a key, so this is a second defence.

@@ -123,7 +123,7 @@ func (x *exchange) memoryID() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return memory.ID(namespace, x.path("memory")), ident.CheckNamespace("namespace", namespace)
+	return memory.ID(namespace, x.path("memory")), ident.FindNamespace("namespace", namespace)
 }
 
 // getMemory returns a memory. The status is 304 if If-None-Match has the memory's ETag, by the weak comparison of RFC
@@ -170,10 +170,10 @@ func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.L
 // query names one. Conversation memories of other sessions, or without the header of all, are found only if the query names
 // their category or session.
 func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Result, error) {
-	session := c.said(headerSession, "")
+	session := c.header(headerSession)
 	c.body.Reader = &session
 	if session != "" {
-		if err := ident.CheckSession(headerSession, session); err != nil {
+		if err := ident.CheckID(headerSession, session); err != nil {
 			return recall.Result{}, err
 		}
 		_, h, _, err := s.engine.Sessions.ReadHead(ctx, c.caller, c.path("project"), session)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,9 +24,44 @@ const (
 	maxOnceKey = 255
 )
 
-// path returns a copy of a path parameter.
-func (x *exchange) path(name string) string {
-	return unescape(strings.Clone(x.c.Params(name)))
+// path returns a decoded copy of a path parameter.
+func (x *exchange) path(name string) string { return decoded(x.c.Params(name)) }
+
+// header returns the decoded id in one of Mneme's own headers, or "" if the header is absent.
+func (x *exchange) header(name string) string { return decoded(x.headerText(name)) }
+
+func (x *exchange) headerText(name string) string {
+	return strings.TrimSpace(string(x.c.Request().Header.Peek(name)))
+}
+
+// decoded returns a copy of an id from a path or a header. It returns other text unchanged, as checkIDs has refused it.
+func decoded(text string) string {
+	text = strings.Clone(text)
+	id, err := ident.ReadID("", text)
+	if err != nil {
+		return text
+	}
+	return id
+}
+
+// checkIDs returns invalid_id if a parameter of the path, or one of Mneme's headers, is not the percent-encoded form of an
+// id. A route of the proxy ends with the provider's path, which is not checked.
+func (x *exchange) checkIDs() error {
+	for _, name := range [...]string{headerProject, headerSession, headerAgent} {
+		text := x.headerText(name)
+		if _, err := ident.ReadID(name, text); err != nil && text != "" {
+			return err
+		}
+	}
+	for _, name := range x.c.Route().Params {
+		if x.route.proxied != nil && name != "project" && name != "session" {
+			continue
+		}
+		if _, err := ident.ReadID(name, x.c.Params(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // query returns a copy of a query parameter, or "" if it is absent.
@@ -251,16 +285,4 @@ func (x *exchange) readOnce() error {
 	h.Write(x.raw)
 	h.Sum(x.once.Body[:0])
 	return nil
-}
-
-// unescape decodes a path segment. It returns a segment with invalid escapes unchanged: no id contains a percent
-// sign, so nothing will be found.
-func unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	if decoded, err := url.PathUnescape(s); err == nil {
-		return decoded
-	}
-	return s
 }

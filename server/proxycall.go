@@ -118,7 +118,11 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	header := x.headers()
 	// The call owns the body from here on, because the connection to the provider may read it after the exchange has
 	// ended.
-	call.request = relay.Request{Tenant: x.caller.Tenant, Method: x.route.method, Path: x.proxyPath(),
+	method := x.route.method
+	if x.c.Method() == http.MethodHead {
+		method = http.MethodHead
+	}
+	call.request = relay.Request{Tenant: x.caller.Tenant, Method: method, Path: x.proxyPath(),
 		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
 	x.raw = nil
 	model := ""

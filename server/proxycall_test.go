@@ -261,7 +261,7 @@ func TestProxyErrors(t *testing.T) {
 		{"no project", "/p/nowhere/v1/messages", `{"model":"claude-1"}`, nil, 404, "", "not_found_error", "nowhere"},
 		{"a private address", "/v1/messages", `{"model":"claude-1"}`, []string{"X-Api-Key", "sk"}, 403, "", "permission_error", "allow_private"},
 		{"a mode that is none", "/v1/chat/completions", `{"model":"gpt-4"}`, []string{"X-Mneme-Mode", "on"}, 422, "invalid_value", "", "X-Mneme-Mode"},
-		{"compressed", "/v1/chat/completions", `{}`, []string{"Content-Encoding", "gzip"}, 415, "unsupported_encoding", "", ""},
+		{"compressed", "/v1/chat/completions", `{}`, []string{"Content-Encoding", "deflate"}, 415, "unsupported_encoding", "", ""},
 		{"a key in the URL", "/v1/chat/completions?key=" + s.key("agent"), `{"model":"gpt-4"}`, nil, 400, "key_in_url", "", "logged"},
 	} {
 		a := s.do("POST", c.path, c.body, callHeaders(c.headers...)...)

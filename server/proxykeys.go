@@ -62,7 +62,7 @@ func (x *exchange) proxyProject() string {
 	if x.route.proxied.depth > 0 {
 		return x.path("project")
 	}
-	if named := string(x.c.Request().Header.Peek(headerProject)); named != "" {
+	if named := x.header(headerProject); named != "" {
 		return named
 	}
 	if len(x.caller.Projects) == 1 {

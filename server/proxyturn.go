@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,9 +274,9 @@ func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
 func (call *modelCall) turnHeaders(set func(name, value string)) {
 	t := &call.turn
 	if t.exchange != nil {
-		set(headerSession, t.exchange.Session)
+		set(headerSession, url.PathEscape(t.exchange.Session))
 		if t.exchange.Delegation != "" {
-			set(headerAgent, t.exchange.Delegation)
+			set(headerAgent, url.PathEscape(t.exchange.Delegation))
 		}
 		set(headerMatched, string(t.exchange.Match.Case))
 	}

@@ -221,7 +221,8 @@ func (s *Server) boardLines(prefix, boards string) []line {
 	return lines
 }
 
-// register adds the table to Fiber, which writes parameters as :name. Every GET also serves HEAD.
+// register adds the table to Fiber, which writes parameters as :name. Every GET also serves HEAD, and every path of the
+// proxy OPTIONS.
 func (s *Server) register(d described) {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	for _, l := range s.table() {
@@ -234,8 +235,20 @@ func (s *Server) register(d described) {
 			s.app.Add(http.MethodHead, asFiber.Replace(r.path), s.serve(r))
 		}
 		s.app.Add(r.method, asFiber.Replace(r.path), s.serve(r))
+		if r.proxied != nil && !slices.ContainsFunc(s.routes[:len(s.routes)-1], func(o *route) bool { return o.path == r.path }) {
+			s.app.Add(http.MethodOptions, asFiber.Replace(r.path), s.serve(r.asking(s.metrics.route(http.MethodOptions, r.path))))
+		}
 	}
 	s.noRoute = &route{line: line{path: "none"}, metrics: s.metrics.route("", "none")}
+}
+
+// asking returns the route of the proxy that passes OPTIONS on for the path of r.
+func (r *route) asking(m *routeMetrics) *route {
+	out := &route{line: r.line, query: r.query, metrics: m}
+	p := *r.proxied
+	p.turns = false
+	out.method, out.takesBody, out.proxied = http.MethodOptions, false, &p
+	return out
 }
 
 // nearest returns the path of a route that a client may have meant: without a trailing slash, with /api/v1 in front,

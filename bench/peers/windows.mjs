@@ -35,7 +35,7 @@ function convert(threadId, messages) {
   return out;
 }
 
-// chat turns messages of the AI SDK into OpenAI's.
+// chat converts messages of the AI SDK to OpenAI's format.
 function chat(messages) {
   const text = (content) => typeof content === 'string' ? content
     : content.filter((p) => p.type === 'text').map((p) => p.text).join('\n');

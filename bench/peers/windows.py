@@ -1,6 +1,6 @@
 """Makes the windows of peers in Python. It reads one JSON object a line: {"do": "append", "session", "messages"} stores a
-turn that has ended, and {"do": "window", "session", "messages", "tokens", "limit"} answers {"messages": [...]}, what the
-model would be sent now. Messages are OpenAI's chat messages; those of a window begin the turn that is open."""
+turn that has ended, and {"do": "window", "session", "messages", "tokens", "limit"} answers {"messages": [...]}, the
+messages that the model would get now. They are OpenAI's chat messages; those in a window request begin the open turn."""
 
 import asyncio
 import json

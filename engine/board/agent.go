@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -194,7 +195,7 @@ func (svc *Service) DeleteAgent(ctx context.Context, c ident.Caller, id, agent s
 		t.Delete(records.BoardAgent.Key(b.Incarnation, agent))
 		t.Put(records.InboxJob.Key(b.Incarnation, a.Inbox), []byte{0})
 		detail := fmt.Sprintf("%d notifications", a.Notices)
-		return struct{}{}, tenant.Audit(t, c, "board.agent_delete", id+"/"+agent, detail)
+		return struct{}{}, tenant.Audit(t, c, "board.agent_delete", url.PathEscape(id)+"/"+url.PathEscape(agent), detail)
 	})
 	svc.jobs.Poke(c.Tenant)
 	return err

@@ -148,7 +148,7 @@ func (svc *Service) read(ctx context.Context, c ident.Caller, id string) (*board
 	if !ident.ValidID(id) {
 		return nil, noBoard(id)
 	}
-	b, err := svc.memo.Get(ctx, svc.db, c.Tenant, c.Tenant+"/"+id, records.Board.Key(id))
+	b, err := svc.memo.Get(ctx, svc.db, c.Tenant, ident.Join(c.Tenant, id), records.Board.Key(id))
 	if err != nil {
 		return nil, err
 	}

@@ -82,9 +82,9 @@ func TestBoardInput(t *testing.T) {
 		"blank tag":     second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag(" "))),
 		"long tag":      second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag(strings.Repeat("t", 257)))),
 		"zero in tag":   second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag("a\x00b"))),
-		"board id":      second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b/c", board.Post{Content: "x"})),
+		"board id":      second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b\tc", board.Post{Content: "x"})),
 		"no days":       third(k.Boards.Put(t.Context(), k.Admin, "b", board.Spec{RetentionDays: &days})),
-		"agent id":      third(k.Boards.PutAgent(t.Context(), k.Admin, "b", "a b", board.AgentSpec{})),
+		"agent id":      third(k.Boards.PutAgent(t.Context(), k.Admin, "b", "a\tb", board.AgentSpec{})),
 		"purge of past": second(k.Boards.Purge(t.Context(), k.Admin, "b", board.Purge{OlderThanDays: -1})),
 	} {
 		t.Run(name, func(t *testing.T) { enginetest.WantKind(t, err, fault.Invalid) })

@@ -1,6 +1,10 @@
 package board
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+)
 
 // broadcast wakes everyone who waits for news of a topic. It queues nothing, because those who wake up read the store.
 // The zero value is ready to use.
@@ -16,7 +20,7 @@ type topic struct {
 }
 
 // topicOf returns the topic of a board.
-func topicOf(tenant, board string) string { return tenant + "/" + board }
+func topicOf(tenant, board string) string { return ident.Join(tenant, board) }
 
 // join starts to wait for a topic; leave stops it.
 func (b *broadcast) join(name string) *topic {

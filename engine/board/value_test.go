@@ -83,7 +83,7 @@ func TestBoardValueInput(t *testing.T) {
 	k := enginetest.New(t)
 	long := `"` + strings.Repeat("x", 64<<10-2) + `"`
 	for _, c := range []struct{ key, value, code string }{
-		{"a b", "1", "invalid_id"}, {"", "1", "invalid_id"}, {"k", "", "required"}, {"k", "{", "invalid_value"},
+		{"a\tb", "1", "invalid_id"}, {"", "1", "invalid_id"}, {"k", "", "required"}, {"k", "{", "invalid_value"},
 		{"k", long[:3] + long, "invalid_value"}, {"k", `"x` + long[1:], "too_long"},
 	} {
 		spec := board.ValueSpec{Value: json.RawMessage(c.value)}

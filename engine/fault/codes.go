@@ -67,7 +67,7 @@ var ErrorCodes = []ErrorCode{
 	{"invalid_field", Invalid, "A field that Mneme adds to messages has the wrong type.",
 		"See the detail of the field."},
 	{"invalid_id", Invalid, "An id has invalid characters or the wrong length.",
-		"Use 1 to 128 of A-Z a-z 0-9 . _ : @ -, but neither \".\" nor \"..\"."},
+		"Use 1 to 128 bytes of printable UTF-8, not blank, and neither \".\" nor \"..\"."},
 	{"invalid_messages", Invalid, "Some messages of the turn are invalid; errors lists them by index.",
 		"Correct those messages."},
 	{"invalid_tag", Invalid, "A tag is blank, too long or has control characters.", "Correct the tag."},

@@ -217,7 +217,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestAgentsApart gives each agent of a session its own history.
+// TestAgentsApart gives each agent of a session its own history. A sub-agent that has tools also sees the main agent's
+// calls with their results, in the order of the conversation.
 func TestAgentsApart(t *testing.T) {
 	main := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
 	sub := *main
@@ -226,10 +227,20 @@ func TestAgentsApart(t *testing.T) {
 		main.turn(n, 1, false)
 		sub.turn(100+n, 1, false)
 	}
+	asked := sub.history
+	sub.history = nil
+	for n := range 5 {
+		sub.history = append(append(sub.history, main.history[4*n+1:4*n+3]...), asked[4*n:4*n+4]...)
+	}
+	want := map[*agent]string{}
 	for _, a := range []*agent{main, &sub} {
 		a.ask("the end")
-		if got, want := canonical(t, a.prepare(nil).Body), canonical(t, a.body()); got != want {
-			t.Errorf("%q: %s\nwent on, the agent has\n%s", a.name, got, want)
+		want[a] = canonical(t, a.body())
+	}
+	sub.history = append(asked, sub.history[len(sub.history)-1])
+	for _, a := range []*agent{main, &sub} {
+		if got := canonical(t, a.prepare(nil).Body); got != want[a] {
+			t.Errorf("%q: %s\nwent on, want\n%s", a.name, got, want[a])
 		}
 	}
 }

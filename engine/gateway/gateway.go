@@ -249,6 +249,19 @@ func encode(req *window.Request) ([]byte, error) {
 	return raw, nil
 }
 
+// mainResults returns how many tokens the main agent's results may take in a sub-agent's prompt. Providers refuse calls
+// in a prompt without tools.
+func mainResults(body *wire.Body, s *project.Settings) *int {
+	most := s.HistoryMaxTokens
+	switch {
+	case len(body.Tools) == 0:
+		most = 0
+	case most == 0:
+		most = project.MaxBudget
+	}
+	return &most
+}
+
 // request returns the request for the call's window.
 func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request {
 	ask, none := out.ask, 0
@@ -259,7 +272,11 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 	if ask.Agent != "" {
 		req.Viewer = ident.Viewer{Agent: ask.Agent, DelegationID: &ask.Agent}
 	}
-	req.Viewer.Alone = true
+	if ask.Agent != "" && out.Mode == Assemble {
+		req.Viewer.ResultTokens = mainResults(ask.Body, &setup.Settings)
+	} else {
+		req.Viewer.Alone = true
+	}
 	if ask.AsOf != nil {
 		req.AsOf = &window.AsOf{Turn: ask.AsOf}
 	}

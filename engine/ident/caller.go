@@ -136,4 +136,10 @@ type Viewer struct {
 	// Alone leaves out everything outside the viewer's own delegation or, if the viewer has none, everything in
 	// delegations.
 	Alone bool `json:"alone,omitempty"`
+	// Whole shows the main agent all messages of delegations, and a viewer in a delegation all of the top level. By
+	// default each sees only the results of the other.
+	Whole bool `json:"whole,omitempty"`
+	// ResultTokens, if not nil, limits the results of the top level that a viewer in a delegation sees: the newest, with
+	// their calls, that take at most so many tokens as stored.
+	ResultTokens *int `json:"result_tokens,omitempty"`
 }

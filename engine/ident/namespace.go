@@ -13,20 +13,19 @@ import (
 // The limits of a namespace.
 const (
 	maxNamespaceParts = 16
-	maxNamespacePart  = 128 // bytes
 	maxNamespace      = 512 // bytes of its path
 )
 
-// A namespace's path has a "/" before each part. The full name of an id in a namespace is the path, "!" and the id. Ids
-// do not contain these characters, so a full name is never an id, and all ids in a namespace sort before those in the
-// namespaces below it.
+// A namespace's path has a "/" before each part. The full name of an id in a namespace is the path, "!" and the id. In
+// parts and ids, these characters are escaped, so no id reaches into a namespace, and all ids in a namespace sort before
+// those in the namespaces below it.
 var (
 	escapePart   = strings.NewReplacer("%", "%25", "/", "%2F", "!", "%21")
 	unescapePart = strings.NewReplacer("%25", "%", "%2F", "/", "%21", "!")
 )
 
 // NamespacePath returns the prefix of the full names of all ids in a namespace and below it; "" for the namespace
-// without parts, whose full names are the ids themselves.
+// without parts, whose full names are the escaped ids.
 func NamespacePath(namespace []string) string {
 	var path strings.Builder
 	for _, part := range namespace {
@@ -37,7 +36,7 @@ func NamespacePath(namespace []string) string {
 }
 
 // ReadNamespace parses a namespace as a header or a flag has it: its names, outermost first, each escaped as a segment of
-// a URL's path, separated by "/". It returns invalid_value for a wrong escape, and the errors of CheckNamespace.
+// a URL's path, separated by "/". It returns invalid_value for a wrong escape, and the errors of FindNamespace.
 func ReadNamespace(field, text string) (namespace []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -49,7 +48,7 @@ func ReadNamespace(field, text string) (namespace []string, err error) {
 		}
 		namespace = append(namespace, name)
 	}
-	return namespace, CheckNamespace(field, namespace)
+	return namespace, FindNamespace(field, namespace)
 }
 
 // ParseNamespacePath returns the namespace with the given path. ok is false if there is none.
@@ -60,11 +59,12 @@ func ParseNamespacePath(path string) (namespace []string, ok bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		namespace = append(namespace, unescapePart.Replace(part))
 	}
-	return namespace, NamespacePath(namespace) == path && CheckNamespace("namespace", namespace) == nil
+	return namespace, NamespacePath(namespace) == path && FindNamespace("namespace", namespace) == nil
 }
 
 // FullName returns the full name of an id in a namespace.
 func FullName(namespace []string, id string) string {
+	id = escapePart.Replace(id)
 	if len(namespace) == 0 {
 		return id
 	}
@@ -75,10 +75,10 @@ func FullName(namespace []string, id string) string {
 func SplitFullName(name string) (namespace []string, id string) {
 	path, id, ok := strings.Cut(name, "!")
 	if !ok {
-		return nil, name
+		return nil, unescapePart.Replace(name)
 	}
 	namespace, _ = ParseNamespacePath(path)
-	return namespace, id
+	return namespace, unescapePart.Replace(id)
 }
 
 // PathOf returns the path of the namespace in a full name.
@@ -103,12 +103,13 @@ func PathWithin(path, other string) bool {
 
 // ValidFullName reports whether something may be stored under this full name.
 func ValidFullName(name string) bool {
-	path, id, ok := strings.Cut(name, "!")
-	if !ok {
-		return ValidID(name)
+	path, escaped, inside := strings.Cut(name, "!")
+	if !inside {
+		path, escaped = "", name
 	}
 	_, valid := ParseNamespacePath(path)
-	return valid && path != "" && ValidID(id)
+	id := unescapePart.Replace(escaped)
+	return valid && (path != "") == inside && ValidID(id) && escapePart.Replace(id) == escaped
 }
 
 // InNamespace reports whether a full name is in the namespace with the given path, or below it.
@@ -117,18 +118,31 @@ func InNamespace(name, path string) bool {
 	return ok && (path == "" || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "!"))
 }
 
-// CheckNamespace returns too_many, too_long or invalid_value for an invalid namespace.
+// CheckNamespace returns too_many, too_long or invalid_value for a namespace in which nothing may be stored. Its names
+// follow the rule of ids, but as they are no segments of paths, they may be "." and "..".
 func CheckNamespace(field string, namespace []string) error {
-	blank := func(part string) bool {
-		return strings.TrimSpace(part) == "" || len(part) > maxNamespacePart || !utf8.ValidString(part) ||
-			strings.ContainsFunc(part, unicode.IsControl)
+	for _, name := range namespace {
+		if len(name) <= MaxID && !ValidID(name) {
+			return fault.InvalidField(field, "invalid_value", "each name must be 1 to %d bytes of printable UTF-8, not blank",
+				MaxID)
+		}
+	}
+	return FindNamespace(field, namespace)
+}
+
+// FindNamespace is CheckNamespace for looking something up: names that an earlier version stored may contain format
+// characters.
+func FindNamespace(field string, namespace []string) error {
+	unusable := func(name string) bool {
+		return strings.TrimSpace(name) == "" || len(name) > MaxID || !utf8.ValidString(name) ||
+			strings.ContainsFunc(name, unicode.IsControl)
 	}
 	switch {
 	case len(namespace) > maxNamespaceParts:
-		return fault.InvalidField(field, "too_many", "must be at most %d parts", maxNamespaceParts)
-	case slices.ContainsFunc(namespace, blank):
-		return fault.InvalidField(field, "invalid_value",
-			"each part must be 1 to %d bytes without control characters, not blank", maxNamespacePart)
+		return fault.InvalidField(field, "too_many", "must be at most %d names", maxNamespaceParts)
+	case slices.ContainsFunc(namespace, unusable):
+		return fault.InvalidField(field, "invalid_value", "each name must be 1 to %d bytes of printable UTF-8, not blank",
+			MaxID)
 	case len(NamespacePath(namespace)) > maxNamespace:
 		return fault.InvalidField(field, "too_long", "must be at most %d bytes in all", maxNamespace)
 	}

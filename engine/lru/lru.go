@@ -49,6 +49,40 @@ func (m *Map[T]) Cell(key string) *Cell[T] {
 	return c
 }
 
+// Get returns the value of a key, if there is one.
+func (m *Map[T]) Get(key string) (v T, ok bool) {
+	m.mu.Lock()
+	el, ok := m.cells[key]
+	if !ok {
+		m.mu.Unlock()
+		return v, false
+	}
+	m.order.MoveToFront(el)
+	m.mu.Unlock()
+	c := el.Value.(*Cell[T])
+	c.Lock()
+	defer c.Unlock()
+	return c.Value, true
+}
+
+// Put sets the value of a key and its size in bytes.
+func (m *Map[T]) Put(key string, v T, size int) {
+	c, unlock := m.Locked(key)
+	defer unlock()
+	m.Keep(c, v, size)
+}
+
+// Remove removes a key, if it is there.
+func (m *Map[T]) Remove(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if el, ok := m.cells[key]; ok {
+		m.order.Remove(el)
+		delete(m.cells, key)
+		m.bytes -= el.Value.(*Cell[T]).size
+	}
+}
+
 // Locked returns the cell of a key, locked.
 func (m *Map[T]) Locked(key string) (c *Cell[T], unlock func()) {
 	c = m.Cell(key)

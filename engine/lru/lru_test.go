@@ -14,9 +14,16 @@ func TestBound(t *testing.T) {
 	for n := range 5_000 {
 		c := m.Cell(fmt.Sprint("key ", random.IntN(500)))
 		old = append(old, c)
-		switch random.IntN(3) {
+		switch random.IntN(5) {
 		case 0:
 			m.Keep(c, n, random.IntN(4_000))
+		case 2:
+			m.Remove(c.Key)
+		case 3:
+			m.Put(c.Key, n, random.IntN(4_000))
+			if v, ok := m.Get(c.Key); !ok || v != n {
+				t.Fatalf("step %d: %s is %d, %v; want %d", n, c.Key, v, ok, n)
+			}
 		case 1:
 			m.Weigh(old[random.IntN(len(old))], random.IntN(4_000)) // it may have been evicted
 		}

@@ -55,7 +55,7 @@ func (f *Filter) Check() error {
 			return err
 		}
 	}
-	err := ident.CheckNamespace("namespace", f.Namespace)
+	err := ident.FindNamespace("namespace", f.Namespace)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Spec) complete() error {
 		return err
 	}
 	if s.SessionID != "" {
-		if err := ident.CheckSession("session_id", s.SessionID); err != nil {
+		if err := ident.CheckID("session_id", s.SessionID); err != nil {
 			return err
 		}
 	}

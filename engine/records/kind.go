@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// SystemTenant is the space of records that belong to no tenant. Clients cannot choose an id with a "!".
+// SystemTenant is the space of records that belong to no tenant. No tenant may have this id.
 const SystemTenant = "!system"
 
 // Kind is one kind of stored records, independent of the parts of its keys.

@@ -144,7 +144,7 @@ func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 	if err := f.Session.check(); err != nil {
 		return nil, nil, err
 	}
-	if err := ident.CheckSession("session.id", f.Session.ID); err != nil {
+	if err := ident.CheckID("session.id", f.Session.ID); err != nil {
 		return nil, nil, err
 	}
 	parser, err := transcript.ParserFor(f.Mode)

@@ -25,7 +25,7 @@ const maxForked = 10_000
 func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req ForkRequest) (Session, error) {
 	if req.As != "" {
-		if err := ident.CheckSession("as", req.As); err != nil {
+		if err := ident.CheckID("as", req.As); err != nil {
 			return Session{}, err
 		}
 	}

@@ -178,7 +178,7 @@ func (svc *Service) KnownHead(tenant string, p *project.Record, id string, it st
 }
 
 // headName is the key under which a session's head is remembered.
-func headName(tenant, projectID, id string) string { return tenant + "/" + projectID + "/" + id }
+func headName(tenant, projectID, id string) string { return ident.Join(tenant, projectID, id) }
 
 // own returns a copy of the head that may be changed.
 func (h *Head) own() *Head {

@@ -57,7 +57,7 @@ func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) err
 	if err := s.Spec.check(); err != nil {
 		return err
 	}
-	if err := ident.CheckSession("id", s.ID); err != nil {
+	if err := ident.CheckID("id", s.ID); err != nil {
 		return err
 	}
 	if err := im.Needs("project", s.Project); err != nil {

@@ -30,11 +30,13 @@ func (h *Head) CheckNamespace(id string, named []string) error {
 // bind gives the session the namespace that its first turn names; the default is the caller's, if that is narrowed to
 // one. It returns namespace_fixed, and the errors of ident.Caller.In.
 func (h *Head) bind(c ident.Caller, id string, named []string) error {
-	if err := ident.CheckNamespace("memory_namespace", named); err != nil {
-		return err
-	}
 	if len(named) == 0 && len(h.Namespace) > 0 {
 		named = h.Namespace
+	}
+	if !slices.Equal(named, h.Namespace) {
+		if err := ident.CheckNamespace("memory_namespace", named); err != nil {
+			return err
+		}
 	}
 	_, namespace, err := c.In(named)
 	if err == nil {

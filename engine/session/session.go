@@ -64,7 +64,7 @@ const (
 
 func (s *Spec) check() error {
 	if s.ID != "" {
-		if err := ident.CheckSession("id", s.ID); err != nil {
+		if err := ident.CheckID("id", s.ID); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ const maxTurnMessages = 4096
 
 // parse checks everything in a turn that does not depend on its session.
 func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
-	if err := ident.CheckSession("session_id", req.SessionID); err != nil {
+	if err := ident.CheckID("session_id", req.SessionID); err != nil {
 		return nil, nil, err
 	}
 	t := &transcript.Turn{Agent: req.Agent}

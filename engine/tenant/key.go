@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ type KeyCreated struct {
 func (KeyCreated) HoldsSecret() {}
 
 // keyPrefix begins every API key. The format is mk_ID_SECRET_TENANT. The id and the tenant are readable, so one read in
-// that tenant's space is enough. Only the SHA-256 of the whole key is stored: the secret has 160 random bits, so no
+// that tenant's space is enough. The tenant is escaped as in URLs, because its id may have any printable characters. Only the SHA-256 of the whole key is stored: the secret has 160 random bits, so no
 // slow hash is needed.
 const keyPrefix = "mk_"
 
@@ -138,7 +139,7 @@ type keyRecord struct {
 
 // newToken returns the text of a key, with a new secret, and its hash.
 func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
-	token = keyPrefix + id + "_" + svc.db.NewID("", 20) + "_" + tenant
+	token = keyPrefix + id + "_" + svc.db.NewID("", 20) + "_" + url.PathEscape(tenant)
 	sum := sha256.Sum256([]byte(token))
 	return token, sum[:]
 }
@@ -152,8 +153,9 @@ func (svc *Service) Authenticate(ctx context.Context, token string) (ident.Calle
 		return svc.bearer(ctx, "", rootKeyID, sum)
 	}
 	id, rest, _ := strings.Cut(rest, "_")
-	_, tenant, _ := strings.Cut(rest, "_")
-	if !ident.ValidID(id) || !ident.ValidID(tenant) {
+	_, escaped, _ := strings.Cut(rest, "_")
+	tenant, err := ident.ReadID("key", escaped)
+	if err != nil || !ident.ValidID(id) {
 		return ident.Caller{}, records.ErrUnknownKey()
 	}
 	return svc.bearer(ctx, tenant, id, sum)
@@ -172,7 +174,7 @@ func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.S
 		}
 		return ident.Caller{Role: ident.RoleRoot, KeyID: rootKeyID}, nil
 	}
-	rec, err := svc.keys.Get(ctx, svc.db, tenant, tenant+"/"+id, records.APIKey.Key(id))
+	rec, err := svc.keys.Get(ctx, svc.db, tenant, ident.Join(tenant, id), records.APIKey.Key(id))
 	if err != nil {
 		return ident.Caller{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -47,7 +48,7 @@ func (u *keyUses) of(name string) int64 {
 // noteUse records that a key was used. If writing fails, it only logs the error: that is no reason to refuse the
 // request.
 func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Time) {
-	if !svc.keyUses.note(tenant+"/"+id, now.UnixMilli()) {
+	if !svc.keyUses.note(ident.Join(tenant, id), now.UnixMilli()) {
 		return
 	}
 	value := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
@@ -71,7 +72,7 @@ func (svc *Service) fillUses(ctx context.Context, tenant string, keys []Key) err
 		return err
 	}
 	for i := range keys {
-		last := svc.keyUses.of(tenant + "/" + keys[i].ID)
+		last := svc.keyUses.of(ident.Join(tenant, keys[i].ID))
 		if v := r.Keys[i].Value; len(v) == 8 {
 			last = max(last, int64(binary.BigEndian.Uint64(v)))
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -77,13 +78,18 @@ func spaceOf(tenant string) string {
 // digest parses a token with the given prefix. ok is false if the token is malformed.
 func digest(prefix, token string) (tenant string, sum [32]byte, ok bool) {
 	rest, ok := strings.CutPrefix(token, prefix)
-	_, tenant, found := strings.Cut(rest, "_")
-	return tenant, sha256.Sum256([]byte(token)), ok && found && (tenant == "" || ident.ValidID(tenant))
+	_, escaped, found := strings.Cut(rest, "_")
+	if escaped != "" {
+		var err error
+		tenant, err = ident.ReadID("tenant", escaped)
+		found = found && err == nil
+	}
+	return tenant, sha256.Sum256([]byte(token)), ok && found
 }
 
 // newGrantToken returns a token with a new secret.
 func (svc *Service) newGrantToken(prefix, tenant string) (token string, sum [32]byte) {
-	token = prefix + svc.db.NewID("", 32) + "_" + tenant
+	token = prefix + svc.db.NewID("", 32) + "_" + url.PathEscape(tenant)
 	return token, sha256.Sum256([]byte(token))
 }
 

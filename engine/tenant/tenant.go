@@ -82,6 +82,9 @@ func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prep
 	if err := ident.CheckID("id", spec.ID); err != nil {
 		return Created{}, err
 	}
+	if spec.ID == records.SystemTenant {
+		return Created{}, fault.InvalidField("id", "invalid_id", "%q is reserved", spec.ID)
+	}
 	admin := ident.Caller{Tenant: spec.ID, Role: ident.RoleTenantAdmin}
 	var key KeyCreated
 	out, err := records.Update(ctx, svc.db, system, once, func(t *records.Tx) (Created, error) {

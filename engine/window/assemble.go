@@ -39,7 +39,7 @@ func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID stri
 ) (*Answer, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
 		raw: raw, began: svc.db.Clock(), buffer: buffer[:0]}
-	if err := ident.CheckSession("session_id", ask.session); err != nil {
+	if err := ident.CheckID("session_id", ask.session); err != nil {
 		return nil, err
 	}
 	for {

@@ -47,7 +47,7 @@ func TestSeed003DepthCompresses(t *testing.T) {
 func TestSeed001DelegationScope(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("top"), `{"role":"assistant","content":"a's","delegation_id":"A"}`, `{"role":"assistant","content":"b's","delegation_id":"B"}`)
-	w := k.Ask(`{"session_id":"s","explain":true,"viewer":{"agent":"x","delegation_id":"A"}}`)
+	w := k.Ask(`{"session_id":"s","explain":true,"viewer":{"agent":"x","delegation_id":"A","whole":true}}`)
 	if len(w.Messages) != 2 || string(w.Messages[1]) != `{"role":"assistant","content":"a's"}` {
 		t.Fatalf("%s", w.Raw)
 	}
@@ -55,7 +55,7 @@ func TestSeed001DelegationScope(t *testing.T) {
 		t.Fatalf("%+v", w.Report[2])
 	}
 	// Whatever the pipeline, the law holds the scope.
-	w = k.Ask(`{"session_id":"s","explain":true,"viewer":{"delegation_id":"A"},"pipeline":[]}`)
+	w = k.Ask(`{"session_id":"s","explain":true,"viewer":{"delegation_id":"A","whole":true},"pipeline":[]}`)
 	if len(w.Messages) != 2 || w.Pipeline[0].Outcome != "fallback" || !strings.Contains(w.Pipeline[0].Detail, "delegation_scope") {
 		t.Fatalf("%s", w.Raw)
 	}

@@ -47,8 +47,11 @@ func (a *assembly) consider() error {
 	}
 	a.older = older{}
 	hidden := len(a.rows)
-	if a.request.Viewer.Alone {
-		a.rows = slices.DeleteFunc(a.rows, func(r *cache.Row) bool { return !a.visible(r) })
+	if v := &a.request.Viewer; v.ResultTokens != nil {
+		results := a.newestResults(a.rows, *v.ResultTokens)
+		a.rows = slices.DeleteFunc(a.rows, func(r *cache.Row) bool { return !a.own(r) && !results[r] })
+	} else if v.Alone {
+		a.rows = slices.DeleteFunc(a.rows, func(r *cache.Row) bool { return !a.own(r) })
 	}
 	hidden -= len(a.rows)
 	if !a.bare {
@@ -122,13 +125,26 @@ func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row
 	return must, user && atom
 }
 
-// visible reports whether a stored message can be read and the viewer may see it.
+// own reports whether a stored message can be read and is of the viewer's delegation, or of none like the viewer.
+func (a *assembly) own(r *cache.Row) bool {
+	return !r.Lost() && r.Header.Delegation == a.viewerDelegation()
+}
+
+// visible reports whether a stored message can be read and may be shown to the viewer.
 func (a *assembly) visible(r *cache.Row) bool {
-	viewer := a.viewerDelegation()
-	if a.request.Viewer.Alone {
-		return !r.Lost() && r.Header.Delegation == viewer
+	viewer := &a.request.Viewer
+	main := a.viewerDelegation() == ""
+	switch {
+	case a.own(r):
+		return true
+	case r.Lost() || viewer.Alone || !main && r.Header.Delegation != "":
+		return false
+	case viewer.Whole || r.Kind == plan.KindA2A:
+		return true
+	case main:
+		return r.Role != plan.RoleUser
 	}
-	return !r.Lost() && (viewer == "" || r.DelegationID == 0 || r.Header.Delegation == viewer)
+	return r.Role == plan.RoleTool || r.Calls > 0
 }
 
 // widen loads as many messages as any window may consider.

@@ -128,8 +128,8 @@ func TestLedgerOfDelegations(t *testing.T) {
 	k.Post("s", `{"role":"user","content":"And the hotel's bill?","delegation_id":"hotel"}`)
 	const pipeline = `[{"policy":"last-turns","config":{"turns":1,"questions":0}}]`
 	for viewer, want := range map[string]string{
-		`{"delegation_id":"hotel"}`: "[earlier messages left out] They named trip: A1234; hotel: B1234",
-		`{}`:                        "[earlier messages left out] They named trip: A1234; hotel: B1234; Book: C1234; Booked: D1234",
+		`{"delegation_id":"hotel","whole":true}`: "[earlier messages left out] They named trip: A1234; hotel: B1234",
+		`{"whole":true}`:                         "[earlier messages left out] They named trip: A1234; hotel: B1234; Book: C1234; Booked: D1234",
 	} {
 		w := k.Ask(`{"session_id":"s","viewer":%s,"pipeline":`+pipeline+`}`, viewer)
 		if shown := shownOf(w); !strings.Contains(shown, want+`"`) {

@@ -65,7 +65,7 @@ type SummaryWish struct {
 // awaitsSummary requests the summary that the pipeline asks for. In mode wait it waits for it, once, and reports
 // whether the session has a new summary.
 func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
-	if a.svc.WantSummary == nil || a.bare || a.result.ask == 0 {
+	if a.svc.WantSummary == nil || a.bare || a.result.ask == 0 || a.delegationOnly() {
 		return false
 	}
 	// Readers must not change anything, so a pipeline in a reader's request cannot cause a summary.

@@ -22,6 +22,9 @@ type table struct {
 // messages, adds results to calls that have none, and flags the mandatory messages.
 func (a *assembly) tabulate() error {
 	t := &a.table
+	if err := a.scope(); err != nil {
+		return err
+	}
 	a.scratch.fates[0] = slices.Grow(a.scratch.fates[0][:0], len(a.rows))[:len(a.rows)]
 	clear(a.scratch.fates[0])
 	*t = table{fates: a.scratch.fates[0], items: slices.Grow(a.made[:0], len(a.rows)+8)}
@@ -80,6 +83,11 @@ func (a *assembly) tabulate() error {
 			it.Change, it.Text, it.Reason = plan.Retexted, Unreadable, t.fates[at].Reason
 			it.TextBytes, it.CompressedTokens = uint32(len(Unreadable)), 0
 			it.Tokens = a.StandIn(&r.Header, Unreadable)
+		} else if s, ok := a.scopes[r.Seq]; ok {
+			if err := a.relabel(&it, s); err != nil {
+				return err
+			}
+			t.fates[at] = s.fate
 		}
 		t.items = append(t.items, it)
 	}
@@ -171,12 +179,23 @@ func (a *assembly) flagMandatory() error {
 	return nil
 }
 
+// relabel gives an item the text that the viewer sees of it.
+func (a *assembly) relabel(it *plan.Item, s scoped) (err error) {
+	it.Change, it.Text, it.Reason = plan.Retexted, s.text, s.fate.Reason
+	it.TextBytes = uint32(len(s.text))
+	it.Tokens, err = a.TokensWith(it, s.text)
+	return err
+}
+
 // Unreadable replaces the text of a message whose body is damaged.
 const Unreadable = "[message unreadable: its stored body is damaged]"
 
-// repair returns the fate of a message whose stored content, or that of its call, is damaged. It returns nil if neither
-// is.
+// repair returns the fate of a message that is hidden from the viewer, or whose stored content, or that of its call, is
+// damaged. It returns nil for others.
 func (a *assembly) repair(r *cache.Row) *plan.Fate {
+	if s, ok := a.scopes[r.Seq]; ok && s.fate.Action == plan.Drop {
+		return &s.fate
+	}
 	if r.Call < a.compacted {
 		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "compacted: a compaction block stands for it"}
 	}

@@ -77,6 +77,7 @@ type assembly struct {
 	used    callid.Own   // those of names that pending messages call
 	rows    []*cache.Row // the considered messages, by seq
 	older   older
+	scopes  map[uint64]scoped // by message number: what the viewer sees of other agents' messages; see scope
 	// compacted is the message whose compaction block replaces all messages before it, or 0.
 	compacted uint64
 	table     table
@@ -130,9 +131,11 @@ func (a *assembly) look(h *session.Head, raw []byte) (err error) {
 	return err
 }
 
-// delegationOnly reports whether the window shows one delegation and nothing else. Such a window has no summary,
-// because a summary covers the whole session.
-func (a *assembly) delegationOnly() bool { return a.request.Viewer.Alone && a.viewerDelegation() != "" }
+// delegationOnly reports whether the window shows a delegation and not the main agent's chat. Such a window has no
+// summary, because a summary covers that chat.
+func (a *assembly) delegationOnly() bool {
+	return a.viewerDelegation() != "" && !a.request.Viewer.Whole
+}
 
 // lookBack loads the session as if it ended with an earlier turn, and the newest summary that covers nothing later.
 func (a *assembly) lookBack(h *session.Head, raw []byte, turn uint32) (err error) {

@@ -170,8 +170,9 @@ func (a ask) body(session string) object {
 		budget["context_window"], budget["reserve_tokens"] = a.window, a.reserve
 	}
 	body := object{"session_id": session, "format": a.target(), "budget": budget, "explain": true}
+	body["viewer"] = object{"whole": true} // the law is of all that a viewer may see; TestSubAgents is of what it sees
 	if a.viewer != "" {
-		body["viewer"] = object{"agent": "researcher", "delegation_id": a.viewer}
+		body["viewer"] = object{"agent": "researcher", "delegation_id": a.viewer, "whole": true}
 	}
 	if a.system != "" {
 		body["system"] = a.system

@@ -59,16 +59,23 @@ func TestLateResult(t *testing.T) {
 	}
 }
 
-// TestViewerInDelegation: a viewer sees its own delegation and the top level, the main agent sees everything.
+// TestViewerInDelegation: a viewer sees its own delegation, and the top level if it asks for the whole; the main agent
+// sees results, or everything.
 func TestViewerInDelegation(t *testing.T) {
 	c := own(t)
 	in := func(delegation string, m object) object { m["delegation_id"] = delegation; return m }
 	c.turn("s", user("plan a trip"), in("A", assistant("A looks for flights")), in("A", calling("c1", "search", "{}")),
 		in("A", result("c1", "three flights")), in("B", assistant("B looks for hotels")), assistant("done")).want(201)
+	whole := false
 	ask := func(delegation any) []string {
 		return spoken(t, c.assemble(object{"session_id": "s", "viewer": object{"agent": "x",
-			"delegation_id": delegation}}))
+			"delegation_id": delegation, "whole": whole}}))
 	}
+	equal(t, "viewer in A", ask("A"), []string{"assistant: A looks for flights", "assistant: {}", "tool: three flights"})
+	equal(t, "viewer in B", ask("B"), []string{"assistant: B looks for hotels"})
+	equal(t, "main", ask(nil), []string{"user: plan a trip", "assistant: A looks for flights", "assistant: {}",
+		"tool: three flights", "assistant: [result from B] B looks for hotels", "assistant: done"})
+	whole = true
 	equal(t, "viewer in A", ask("A"), []string{"user: plan a trip", "assistant: A looks for flights", "assistant: {}",
 		"tool: three flights", "assistant: done"})
 	equal(t, "viewer in B", ask("B"), []string{"user: plan a trip", "assistant: B looks for hotels", "assistant: done"})

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
-// FuzzLaw generates a transcript from any seed and size, posts its turns, and checks its windows.
-func FuzzLaw(f *testing.F) {
+// FuzzWindows generates a transcript from any seed and size, posts its turns, and checks its windows.
+func FuzzWindows(f *testing.F) {
 	f.Add(uint64(1), uint8(0), uint16(30), uint8(1), true)
 	f.Add(uint64(2), uint8(1), uint16(50), uint8(2), true)
 	f.Add(uint64(3), uint8(2), uint16(80), uint8(3), false)

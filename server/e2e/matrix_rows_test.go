@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -279,16 +280,18 @@ func sendModule(c client, method, path, _ string) reply {
 	return c.do(method, path, module, "Content-Type", "application/wasm")
 }
 
-// furnish creates one of each thing that rows name. Names chosen by clients are the same in every tenant, and the
-// contents contain the tenant's marker.
+// furnish gives a tenant one of each thing that rows name, under its id where a client chooses that. What they hold bears
+// the tenant's marker.
 func (h *tenancy) furnish() {
-	c := h.admin
-	h.things["project"], h.things["session"], h.things["policy"], h.things["version"] = "shared", "same", "own", "1"
-	c.do("PUT", "/api/v1/projects/shared", object{"name": h.marker}).want(201)
+	c, things := h.admin, h.things
+	at := func(path string) string { return h.fill("/api/v1"+path, url.PathEscape) }
+	project, session := things["project"], things["session"]
+	h.things["version"] = "1"
+	c.do("PUT", at("/projects/{project}"), object{"name": h.marker}).want(201)
 	c.do("PUT", "/api/v1/projects/elsewhere", object{}).want(201)
-	c.post("/api/v1/projects/shared/sessions", object{"id": "same", "title": h.marker}).want(201)
+	c.post(at("/projects/{project}/sessions"), object{"id": session, "title": h.marker}).want(201)
 	var turn turnAnswer
-	c.post("/api/v1/projects/shared/turns", object{"session_id": "same", "messages": []object{user("I am " + h.marker),
+	c.post(at("/projects/{project}/turns"), object{"session_id": session, "messages": []object{user("I am " + h.marker),
 		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker),
 		assistant(h.marker)}}).want(201).into(&turn)
 	h.things["message"] = turn.Messages[0].ID
@@ -296,36 +299,34 @@ func (h *tenancy) furnish() {
 	var window struct {
 		DecisionID string `json:"decision_id"`
 	}
-	c.post("/api/v1/projects/shared/context", object{"session_id": "same", "system": h.marker}).want(200).into(&window)
+	c.post(at("/projects/{project}/context"), object{"session_id": session, "system": h.marker}).want(200).into(&window)
 	h.things["decision"] = window.DecisionID
 	for _, text := range []string{"one", "two"} {
-		c.upload("own", wasmtest.Policy(wasmtest.Manifest("matrix "+text), wasmtest.Keep())).want(201)
+		c.upload(things["policy"], wasmtest.Policy(wasmtest.Manifest("matrix "+text), wasmtest.Keep())).want(201)
 	}
-	c.do("PUT", "/api/v1/policies/own/live", object{"version": 2}).want(200)
+	c.do("PUT", at("/policies/{policy}/live"), object{"version": 2}).want(200)
 	for range 2 {
-		c.do("POST", "/api/v1/projects/shared/memories", object{"key": "kept", "content": "remember " + h.marker,
-			"tags": []string{h.marker}, "session_id": "same"}).want(200, 201)
+		c.do("POST", at("/projects/{project}/memories"), object{"key": things["memory"], "content": "remember " + h.marker,
+			"tags": []string{h.marker}, "session_id": session}).want(200, 201)
 	}
-	c.do("PUT", "/api/v1/boards/board", object{"name": h.marker, "projects": []string{"shared"}}).want(201)
-	c.do("PUT", "/api/v1/boards/board/agents/helper", object{"display_name": h.marker, "lead": true}).want(201)
+	c.do("PUT", at("/boards/{board}"), object{"name": h.marker, "projects": []string{project}}).want(201)
+	c.do("PUT", at("/boards/{board}/agents/{agent}"), object{"display_name": h.marker, "lead": true}).want(201)
 	var entry struct{ ID string }
-	c.post("/api/v1/boards/board/memory", object{"content": "@helper " + h.marker,
+	c.post(at("/boards/{board}/memory"), object{"content": "@helper " + h.marker,
 		"tags": []string{"chat"}}).want(201).into(&entry)
 	var inbox struct{ Items []struct{ ID string } }
-	c.get("/api/v1/boards/board/agents/helper/notifications").want(200).into(&inbox)
-	h.things["memory"], h.things["board"], h.things["agent"], h.things["notice"] = "kept", "board", "helper",
-		inbox.Items[0].ID
+	c.get(at("/boards/{board}/agents/{agent}/notifications")).want(200).into(&inbox)
+	h.things["notice"] = inbox.Items[0].ID
 	h.secrets = append(h.secrets, entry.ID[:len("bme_")+8], inbox.Items[0].ID[:len("ntf_")+8])
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)
 	h.things["key"] = spare.ID
 	h.things["signs"] = spare.Key
-	h.things["value"] = "plan"
 	h.things["model"], h.things["response"], h.things["operation"] = "gpt-4.1", "resp_same", "variations"
 	h.things["conversation"], h.things["item"], h.things["file"], h.things["batch"], h.things["vendor"] = "conv_same", "item_same",
 		"file_same", "batch_same", "org"
-	c.do("PATCH", "/api/v1/projects/shared/settings", object{"history_max_messages": 48}).want(200)
-	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
+	c.do("PATCH", at("/projects/{project}/settings"), object{"history_max_messages": 48}).want(200)
+	c.do("PUT", at("/boards/{board}/values/{value}"), object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,11 +27,17 @@ const apart = "apart"
 // newTenancy creates a tenant whose things have the same names as those of any other.
 func newTenancy(t testing.TB, server *process) *tenancy {
 	t.Helper()
-	h := &tenancy{server: server, root: server.client(t).as(rootKey), things: map[string]string{},
-		keys: map[string]string{}}
-	id := mneme.unique("matrix")
-	h.marker = "secret-of-" + id + "."
-	h.things["tenant"], h.things["marker"] = id, h.marker
+	return newTenancyOf(t, server, map[string]string{"tenant": mneme.unique("matrix"), "project": "shared", "session": "same",
+		"policy": "own", "memory": "kept", "board": "board", "agent": "helper", "value": "plan"})
+}
+
+// newTenancyOf makes a tenant whose things have the given ids.
+func newTenancyOf(t testing.TB, server *process, ids map[string]string) *tenancy {
+	t.Helper()
+	h := &tenancy{server: server, root: server.client(t).as(rootKey), things: maps.Clone(ids), keys: map[string]string{}}
+	id := ids["tenant"]
+	h.marker = "secret-of-" + mneme.unique("tenant") + "."
+	h.things["marker"] = h.marker
 	var made struct {
 		AdminKey string `json:"admin_key"`
 	}
@@ -60,33 +67,39 @@ func newTenancy(t testing.TB, server *process) *tenancy {
 
 var thingName = regexp.MustCompile(`\{(\w+)\}`)
 
-// fill replaces names by a tenancy's things.
-func (h *tenancy) fill(s string) string {
+// fill puts a tenancy's things in place of their names, each encoded.
+func (h *tenancy) fill(s string, encode func(string) string) string {
 	return thingName.ReplaceAllStringFunc(s, func(name string) string {
 		name = name[1 : len(name)-1]
 		if name == "new" {
-			return mneme.unique("new")
+			return encode(mneme.unique("new"))
 		}
 		thing, ok := h.things[name]
 		if !ok {
 			h.admin.t.Fatalf("no thing %q: furnish it", name)
 		}
-		return thing
+		return encode(thing)
 	})
 }
 
-// ask sends a row's request about h's things with a given key.
+// inJSON encodes a text as part of a JSON string.
+func inJSON(s string) string {
+	raw, _ := json.Marshal(s)
+	return string(raw[1 : len(raw)-1])
+}
+
+// ask sends a row's request about h's things with somebody's key.
 func (r matrixRow) ask(h *tenancy, c client, tenant string) reply {
 	method, path, _ := strings.Cut(r.route, " ")
-	path = h.fill(path)
-	query := h.fill(r.query)
+	path = h.fill(path, url.PathEscape)
+	query := h.fill(r.query, url.QueryEscape)
 	if tenant != "" {
-		query = strings.TrimPrefix(query+"&tenant="+tenant, "&")
+		query = strings.TrimPrefix(query+"&tenant="+url.QueryEscape(tenant), "&")
 	}
 	if query != "" {
 		path += "?" + query
 	}
-	body := h.fill(r.body)
+	body := h.fill(r.body, inJSON)
 	switch {
 	case r.send != nil:
 		return r.send(c, method, path, body)
@@ -283,7 +296,7 @@ func (r matrixRow) trespass(t *testing.T, mine, theirs *tenancy, who string) {
 // named returns the names in the request itself, which an answer may repeat.
 func (r matrixRow) named(h *tenancy) string {
 	_, path, _ := strings.Cut(r.route, " ")
-	return h.fill(path)
+	return h.fill(path, url.PathEscape)
 }
 
 // silent checks that an answer contains nothing of another tenant except what the request said itself.

@@ -74,14 +74,14 @@ func (s *mcpSession) converse(c client) {
 
 	if text, r := s.use("memory_store",
 		object{"key": "favourite colour", "content": "Ada's favourite colour is teal. <ünï>"}); r.IsError ||
-		r.StructuredContent.(map[string]any)["key"] != "favourite_colour" ||
-		!strings.Contains(text, "favourite_colour") {
+		r.StructuredContent.(map[string]any)["key"] != "favourite colour" ||
+		!strings.Contains(text, "favourite colour") {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	s.use("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily"})
 	text, r := s.use("memory_recall", object{"query": "which favourite colour has Ada?"})
 	if found := r.StructuredContent.(map[string]any)["memories"].([]any); r.IsError || len(found) == 0 ||
-		!strings.Contains(text, "teal. <ünï>") || found[0].(map[string]any)["key"] != "favourite_colour" {
+		!strings.Contains(text, "teal. <ünï>") || found[0].(map[string]any)["key"] != "favourite colour" {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	if text, r := s.use("memory_store", object{"key": "x", "content": "y", "colour": "red"}); !r.IsError ||
@@ -126,7 +126,7 @@ func (s *mcpSession) resources() {
 		}
 		found[r.URI] = read.Contents[0].Text
 	}
-	want := map[string]string{"memory://core/favourite_colour": "Ada's favourite colour is teal. <ünï>",
+	want := map[string]string{"memory://core/favourite%20colour": "Ada's favourite colour is teal. <ünï>",
 		"memory://daily/lunch": "Ada had soup for lunch.", "memory://core/users/a%2Fb/home": long}
 	if !maps.Equal(found, want) {
 		t.Errorf("resources: %.300v", found)
@@ -197,7 +197,7 @@ func TestMCPKeys(t *testing.T) {
 	if code, _ := refused(t, err); code != "not_found" {
 		t.Errorf("another project: %v", err)
 	}
-	_, err = mustConnect(t, c.overHTTP("?session=two%20words")).try("memory_recall", object{"query": "*"})
+	_, err = mustConnect(t, c.overHTTP("?session=two%09words")).try("memory_recall", object{"query": "*"})
 	if code, _ := refused(t, err); code != "invalid_id" {
 		t.Errorf("an odd session: %v", err)
 	}

@@ -188,7 +188,7 @@ func TestMemoryClearAnswers(t *testing.T) {
 	for code, body := range map[string]object{
 		"too_many":           {"content": "x", "tags": tags},
 		"blank":              {"content": "\u200b\u200d \n"},
-		"invalid_id":         {"content": "x", "key": "user name"},
+		"invalid_id":         {"content": "x", "key": "user\tname"},
 		"invalid_value":      {"content": "x", "category": "forever"},
 		"core_never_expires": {"content": "x", "category": "core", "expires_at": "2999-01-01T00:00:00Z"},
 		"out_of_range":       {"content": "x", "category": "daily", "expires_at": "1999-01-01T00:00:00Z"},
@@ -373,13 +373,13 @@ func TestToolSession(t *testing.T) {
 	c := own(t)
 	if r := c.call("memory_store", object{"key": "favourite colour",
 		"content": "Ada's favourite colour is teal."}); r.IsError ||
-		r.Structured["key"] != "favourite_colour" {
+		r.Structured["key"] != "favourite colour" {
 		t.Fatalf("%+v", r)
 	}
 	c.call("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily",
 		"tags": "food"})
 	r := c.call("memory_recall", `{"query":"which colour does Ada like?","limit":"1","since":null}`)
-	if r.IsError || !strings.Contains(r.Content, "favourite_colour") || !strings.Contains(r.Content, "teal") ||
+	if r.IsError || !strings.Contains(r.Content, "favourite colour") || !strings.Contains(r.Content, "teal") ||
 		strings.Contains(r.Content, "soup") {
 		t.Errorf("%+v", r)
 	}

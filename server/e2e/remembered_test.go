@@ -83,7 +83,7 @@ func TestMemoriesByQuestion(t *testing.T) {
 	c.turn("s", user("who builds bridges of stone?"), assistant("Ada")).want(201)
 	c.turn("s", secret, object{"role": "assistant", "content": "Grace", "delegation_id": "del_1"}).want(201)
 	for want, request := range map[string]object{
-		"fact1": {"session_id": "s", "memories": object{}, "viewer": object{"delegation_id": "del_2"}},
+		"fact1": {"session_id": "s", "memories": object{}, "viewer": object{"delegation_id": "del_2", "whole": true}},
 		"fact2": {"session_id": "s", "memories": object{"query": " "}, "viewer": object{"delegation_id": "del_1"}},
 		"fact4": {"session_id": "s", "memories": object{}, "pending": []object{user("日本語?")}},
 	} {

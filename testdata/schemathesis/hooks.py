@@ -21,6 +21,7 @@ DEPENDS = {
     "core_never_expires": "the category", "too_long": "bounds count bytes, and JSON Schema characters",
     "invalid_cursor": "cursors are a server's own",
     "invalid_tag": "no control characters, of which Unicode has many",
+    "invalid_id": "bytes, and no invisible characters, of which Unicode has many",
 }
 # The same for codes that can mean a fault of the description, too: only these fields of them.
 DEPENDS_FIELDS = {

@@ -42,7 +42,7 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 		x.first.shown.pending = x.first.pending
 		return x, nil
 	}
-	if err := ident.CheckSession("session_id", ask.Session); err != nil {
+	if err := ident.CheckID("session_id", ask.Session); err != nil {
 		return nil, err
 	}
 	x.base, _ = ident.Forked(ask.Session)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"hash/maphash"
-	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -68,7 +68,7 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	if ask.Format == chat.OpenAIResponses || ask.Session == "" || len(ask.Messages) > transcript.MaxPosted {
 		return listen(ask.Format, ask.Messages)
 	}
-	name := strings.Join([]string{projectID, ask.Session, ask.Agent, ask.Format.String()}, "/")
+	name := ident.Join(projectID, ask.Session, ask.Agent, ask.Format.String())
 	c, unlock := svc.requests.Locked(svc.key(tenant, name))
 	before := c.Value
 	unlock()

@@ -3,12 +3,13 @@ package history
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
@@ -82,7 +83,7 @@ func TestWhatIsNotReadAgain(t *testing.T) {
 			if len(got.parsed) != len(want.parsed) || len(got.parsed) > 0 && !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s\nis\n%+v\nand read anew\n%+v", history, got, want)
 			}
-			c, unlock := svc.requests.Locked(svc.key("t", "p/s//"+f.String()))
+			c, unlock := svc.requests.Locked(svc.key("t", ident.Join("p", "s", "", f.String())))
 			for _, e := range c.Value {
 				if e.bytes != (element{}).bytes {
 					reused++

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
@@ -162,5 +163,5 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 
 // key returns the cache key of a name of a tenant, for one incarnation of the store.
 func (svc *Service) key(tenant, name string) string {
-	return store.Epoch(svc.db.Store) + "/" + tenant + "/" + name
+	return ident.Join(store.Epoch(svc.db.Store), tenant, name)
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -19,20 +20,31 @@ const maxWindow = 8 << 20
 // ErrEncoding says that a content encoding is not gzip, br or zstd, or that there are several.
 var ErrEncoding = errors.New("the content encoding must be gzip, br, zstd or identity, and only one")
 
-// Decode returns a reader of the decoded bytes of from. A decoder has at most 8 MiB of state for zstd, 16 MiB for br and
-// 32 KiB for gzip, whatever the decoded size is; the caller bounds that. It needs no closing.
-func Decode(encoding string, from io.Reader) (io.Reader, error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "", "identity":
-		return from, nil
-	case "gzip", "x-gzip":
-		return &lazyGzip{from: from}, nil
-	case "br":
-		return brotli.NewReader(from), nil
-	case "zstd":
-		// With a concurrency of 1 the decoder starts no goroutines.
+// decoders make readers of decoded bytes. A decoder has at most 8 MiB of state for zstd, 16 MiB for br and 32 KiB for
+// gzip, and needs no closing.
+var decoders = map[string]func(io.Reader) (io.Reader, error){
+	"identity": func(from io.Reader) (io.Reader, error) { return from, nil },
+	"gzip":     func(from io.Reader) (io.Reader, error) { return &lazyGzip{from: from}, nil },
+	"br":       func(from io.Reader) (io.Reader, error) { return brotli.NewReader(from), nil },
+	"zstd": func(from io.Reader) (io.Reader, error) {
+		// With a concurrency of 1 the decoder starts no goroutines, and without buffers it never decodes ahead of its reader.
 		return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow))
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
+	},
+}
+
+func decoder(encoding string) func(io.Reader) (io.Reader, error) {
+	return decoders[cmp.Or(strings.ToLower(strings.TrimSpace(encoding)), "identity")]
+}
+
+// Decodes reports whether Decode knows a content encoding.
+func Decodes(encoding string) bool { return decoder(encoding) != nil }
+
+// Decode returns a reader of the decoded bytes of from. Its memory does not depend on how many they are; the caller bounds
+// that.
+func Decode(encoding string, from io.Reader) (io.Reader, error) {
+	if make := decoder(encoding); make != nil {
+		return make(from)
 	}
 	return nil, ErrEncoding
 }

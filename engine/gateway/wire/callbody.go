@@ -38,6 +38,7 @@ type Body struct {
 	CacheControl Breakpoints
 
 	object  rawjson.Object
+	whole   []byte            // the object with the white space before it
 	all     []json.RawMessage // Head and Messages
 	anchors int               // how many of Messages have the role system or developer
 }
@@ -52,7 +53,10 @@ type Breakpoints struct {
 var errForm = errors.New("the body must be a JSON object")
 
 // Object is a body whose members were located. The bytes must not change while it is used.
-type Object struct{ rawjson.Object }
+type Object struct {
+	rawjson.Object
+	whole []byte // with the white space before the object
+}
 
 // Open locates the members of a body. It refuses a body that is not valid JSON or that has a member twice, because two
 // parsers could read that differently.
@@ -67,7 +71,7 @@ func Open(raw []byte) (Object, error) {
 	case twice != nil:
 		return Object{}, fmt.Errorf("the body has the member %q twice", twice)
 	}
-	return Object{o}, nil
+	return Object{o, raw}, nil
 }
 
 // Read reads the body of a call.
@@ -82,7 +86,7 @@ func Read(f chat.Format, raw []byte) (*Body, error) {
 // Read reads the body of a call.
 func (opened Object) Read(f chat.Format) (*Body, error) {
 	o := opened.Object
-	b := &Body{Format: f, object: o, Model: o.Text("model"), Stream: truth(&o, "stream"), Choices: 1,
+	b := &Body{Format: f, object: o, whole: opened.whole, Model: o.Text("model"), Stream: truth(&o, "stream"), Choices: 1,
 		Tools: elements(o.Get("tools"))}
 	var err error
 	switch f {

@@ -215,7 +215,6 @@ func FuzzWith(f *testing.F) {
 			t.Fatalf("%s became %s", raw, out)
 		}
 		name := b.listName()
-		raw = bytes.TrimLeft(raw, " \t\r\n")
 		if from, to, ok := span(t, raw, name); ok {
 			at, end, _ := span(t, out, name)
 			if !bytes.Equal(raw[:from], out[:at]) || !bytes.Equal(raw[to:], out[end:]) {

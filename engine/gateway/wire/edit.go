@@ -32,15 +32,20 @@ type Edit struct {
 func (b *Body) With(e Edit) []byte {
 	changes, added := b.changes(&e)
 	if len(changes) == 0 {
-		return b.object.Raw
+		return b.whole
 	}
-	return rewrite(nil, &b.object, changes, added)
+	return b.rewrite(nil, changes, added)
 }
 
 // Append appends the edited body to dst, which must not share memory with the body or the edit.
 func (b *Body) Append(dst []byte, e Edit) []byte {
 	changes, added := b.changes(&e)
-	return rewrite(dst, &b.object, changes, added)
+	return b.rewrite(dst, changes, added)
+}
+
+func (b *Body) rewrite(dst []byte, changes map[string]change, added int) []byte {
+	before := b.whole[:len(b.whole)-len(b.object.Raw)]
+	return rewrite(append(slices.Grow(dst, len(b.whole)+added), before...), &b.object, changes, added)
 }
 
 // changes returns the changes of an edit by member, and about how many bytes they write.

@@ -38,7 +38,8 @@ type Folder struct {
 	blocks  []*block          // Anthropic's, by index
 	items   []json.RawMessage // of Responses, as each of them was done
 	usage   fields            // Anthropic's, which comes in two parts
-	stopped bool              // the reason why the answer ends came
+	split   halves
+	stopped bool // the reason why the answer ends came
 }
 
 // New makes a folder for a protocol's streams.
@@ -68,7 +69,7 @@ func (f *Folder) Add(e Event) State {
 		f.fail(ErrTooLarge)
 	}
 	var o fields
-	if err := json.Unmarshal(e.Data, &o); err != nil {
+	if err := json.Unmarshal(f.split.join(e.Data), &o); err != nil {
 		f.fail(fmt.Errorf("an event of the stream is no JSON object: %w", err))
 		return f.state
 	}

@@ -145,10 +145,7 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 	return found, read(earlier, last)
 }
 
-// state identifies the state of a space's blocks: every change of blocks increments the corpus's version, and if
-// versions start again, the space has another generation or the store another history.
-func (f *folding) state(corpus []byte) string {
-	job := f.expect[0]
-	generation := job.Value[:min(len(job.Value), 1+generationSize)] // without the progress of a rebuild
-	return fmt.Sprintf("%q %q %q %q %q", f.tenant, f.history, job.Key, generation, corpus)
+// tailsOf names the state of the space that the tails with a corpus belong to.
+func (f *folding) tailsOf(corpus []byte) string {
+	return fmt.Sprintf("%q %q %s", f.tenant, f.jobKey(), f.stateWith(corpus))
 }

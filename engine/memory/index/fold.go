@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
@@ -125,7 +126,7 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 	if len(fresh) < least && f.oldest(fresh) >= f.epoch {
 		return false, nil
 	}
-	f.tails = svc.tails.Take(f.state(f.expect[1].Value))
+	f.tails = svc.tails.Take(f.tailsOf(f.expect[1].Value))
 	for limit := foldChunk; ; limit /= 4 {
 		err := f.fold(limit)
 		if _, lost := errors.AsType[*store.ConflictError](err); !lost || limit <= foldAt {
@@ -193,9 +194,21 @@ func (f *folding) fold(limit int) error {
 		return f.fold(documents / 2)
 	}
 	if err = f.svc.db.Commit(f.ctx, f.tenant, b); err == nil {
-		f.svc.tails.Leave(f.tails, f.state(kept), ends)
+		f.svc.tails.Leave(f.tails, f.tailsOf(kept), ends)
+		f.advance(kept, slices.Collect(maps.Keys(ends)), nil)
 	}
 	return err
+}
+
+// stateWith returns the name of the state of the space with a corpus.
+func (f *folding) stateWith(corpus []byte) string {
+	return stateName(f.history, f.expect[0].Value, corpus)
+}
+
+// advance tells the cache of a change that was stored with a corpus.
+func (f *folding) advance(corpus []byte, terms []string, places []rank.Place) {
+	cache := f.svc.cache
+	cache.advance(cache.state(f.tenant, f.Space), f.stateWith(f.expect[1].Value), f.stateWith(corpus), terms, places)
 }
 
 // keep writes the corpus after a batch that puts documents into blocks or removes them, and returns its record. It
@@ -266,7 +279,8 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 		}
 		b.Delete = append(b.Delete, mark.Key)
 	}
-	if _, err := f.keep(&b, corpus, len(gone)); err != nil {
+	kept, err := f.keep(&b, corpus, len(gone))
+	if err != nil {
 		return err
 	}
 	if err := f.count(&b, counts); err != nil {
@@ -278,5 +292,16 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	if len(gone) > 1 && b.Bytes() > foldBytes {
 		return f.takeOut(marks, oldest, min(most, len(marks))/2)
 	}
-	return f.svc.db.Commit(f.ctx, f.tenant, b)
+	if err = f.svc.db.Commit(f.ctx, f.tenant, b); err == nil {
+		var terms []string
+		var places []rank.Place
+		for _, d := range gone {
+			places = append(places, d.Place)
+			for _, t := range d.Terms {
+				terms = append(terms, t.Term)
+			}
+		}
+		f.advance(kept, terms, places)
+	}
+	return err
 }

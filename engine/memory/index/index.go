@@ -32,6 +32,7 @@ type Service struct {
 	analyser Analyser
 	added    atomic.Uint32 // batches with fresh documents; every so many of them wake the job
 	tails    Kept
+	cache    *cache
 
 	// Sources rebuild a damaged index, by the kind of space.
 	Sources map[byte]Source
@@ -39,7 +40,7 @@ type Service struct {
 
 // New returns a Service. The caller sets Sources.
 func New(db *records.DB, work *jobs.Service, analyser Analyser) *Service {
-	return &Service{db: db, jobs: work, analyser: analyser}
+	return &Service{db: db, jobs: work, analyser: analyser, cache: newCache()}
 }
 
 // Units returns the background work: moving documents into blocks, and rebuilding damaged indexes.

@@ -135,46 +135,12 @@ func (s *search) insidePath(path string) bool {
 	return s.Under == nil || slices.ContainsFunc(s.Under, func(u string) bool { return ident.PathWithin(path, u) })
 }
 
-// termBlocks returns the ranges of the blocks of a term that may hold postings that the query may see. There are as
-// many for every term: see byTerm.
-func (s *search) termBlocks(term string) []store.Range {
-	if s.numbers == nil || len(s.numbers) > maxRanges {
-		return []store.Range{s.blocks(term)}
-	}
-	out := make([]store.Range, 0, 2*len(s.numbers))
-	for _, n := range s.numbers {
-		before, rng := s.namespaceBlocks(term, n)
-		out = append(out, before, rng)
-	}
-	return out
-}
-
 // namespaceBlocks returns the range of the block before those that begin in a namespace, which may hold its first
 // postings, and the range of those.
 func (s Space) namespaceBlocks(term string, number uint64) (before, rng store.Range) {
 	from := s.blockKey(term, rank.Place{Namespace: number})
 	rng = records.PrefixRange(from[:len(from)-placeSize+8])
 	return store.Range{From: s.blocks(term).From, To: rng.From, Reverse: true, Limit: 1}, rng
-}
-
-// byTerm joins what was read of the ranges of termBlocks, term by term.
-func (s *search) byTerm(found [][]store.Item) [][]store.Item {
-	if s.numbers == nil || len(s.numbers) > maxRanges {
-		return found
-	}
-	var out [][]store.Item
-	for of := range slices.Chunk(found, 2*len(s.numbers)) {
-		var blocks []store.Item
-		for _, items := range of {
-			for _, it := range items { // The block before a namespace may have been read for the one before it.
-				if n := len(blocks); n == 0 || string(blocks[n-1].Key) < string(it.Key) {
-					blocks = append(blocks, it)
-				}
-			}
-		}
-		out = append(out, blocks)
-	}
-	return out
 }
 
 // languages returns the languages that some document that the query may see was stemmed in.

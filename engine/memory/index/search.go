@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -48,6 +49,9 @@ type search struct {
 	now    time.Time
 
 	job        store.Item          // of the space
+	history    string              // of the store, before anything was read
+	cached     *cachedState        // what is cached of the space
+	state      string              // the name of the state that the query reads, or "" if nothing of it may be cached
 	damaged    bool                // part of the index is damaged, and the results leave it out
 	visible    map[rank.Place]bool // whether the viewer may see the document at a place; for places whose group may be the viewer's
 	fresh      []*rank.Document    // not in blocks, sorted by place
@@ -69,7 +73,7 @@ type search struct {
 // being rebuilt, or if it is found damaged, which starts a rebuild.
 func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []rank.Hit, incomplete bool, err error) {
 	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{},
-		buffer: rank.NewBuffer()}
+		buffer: rank.NewBuffer(), history: store.Epoch(svc.db.Store), cached: svc.cache.state(tenant, q.Space)}
 	defer s.buffer.Release() // Hits do not refer to postings.
 	if err := s.findNamespaces(); err != nil {
 		return nil, false, err
@@ -110,10 +114,15 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	return hits, s.damaged || s.capped || state != ready, nil
 }
 
-// rank scores all documents in one state of the store, with the words of the query stemmed in these languages. It
-// returns the languages, including those of the documents that are not indexed.
-func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
-	s.buffer.Reset()
+// question is what a query asks for, once its words are stemmed.
+type question struct {
+	words   []rank.Word
+	without []rank.Word
+	request rank.Request
+}
+
+// ask stems the words of the query in these languages.
+func (s *search) ask(languages []string, oldest uint32) (question, error) {
 	asked := s.svc.analyser.Search(s.Text, languages, !s.Plain)
 	dates, spans, counting := rank.Relative(s.Text, s.Now)
 	asked.Words = slices.DeleteFunc(asked.Words, func(w rank.Word) bool { return slices.Contains(counting, w.Text) })
@@ -132,84 +141,57 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 		asked.Words = rank.WithoutScaffold(asked.Words)
 	}
 	words, err := s.rarestOf(asked.Words, oldest)
+	return question{words, asked.Without, rank.Request{Pairs: asked.Pairs, Breadth: breadth,
+		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter,
+		Weights: rank.Default}}, err
+}
+
+// rank scores all documents in one state of the store, with the words of the query stemmed in these languages. It
+// returns the languages, including those of the documents that are not indexed.
+func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
+	s.buffer.Reset()
+	q, err := s.ask(languages, oldest)
 	if err != nil {
 		return nil, err
 	}
-	own := [][]byte{s.jobKey(), s.corpusKey()}
-	if s.Near != nil {
-		own = append(own, s.modelKey())
-	}
-	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
-	for _, w := range words {
-		for _, term := range s.terms(w) {
-			q.Ranges = append(q.Ranges, s.termBlocks(term)...)
-		}
-	}
-	wanted := len(q.Ranges)
-	for _, w := range asked.Without {
-		for _, term := range w.Terms {
-			q.Ranges = append(q.Ranges, s.termBlocks(term)...)
-		}
-	}
-	named := len(q.Ranges)
-	q.Ranges = append(q.Ranges, s.namespaceRanges()...)
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	read, err := s.read(&q, oldest)
 	if err != nil {
 		return nil, err
 	}
-	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[rank.Place]bool{}, new(rank.Ranking)
-	in, err := decodeCorpus(r.Keys[1])
+	s.job, s.fresh, s.dead, s.ranking = read.job, nil, map[rank.Place]bool{}, new(rank.Ranking)
+	in, err := decodeCorpus(read.corpus)
 	s.damaged = s.damaged || err != nil
 	if err != nil || stateOf(s.job) == dropped {
 		return languages, nil // It is unknown how far the space's records still belong together.
 	}
-	if s.Near != nil {
-		made, err := readModelled(r.Keys[2])
-		s.Near.Length, s.Near.Differs = 0, false
-		s.damaged = s.damaged || err != nil
-		switch {
-		case made == nil:
-		case made.Model == s.Near.Model:
-			s.Near.Length = made.Length
-		default:
-			s.Near.Differs = made.Model.Static() && s.Near.Model.Static()
-		}
-	}
+	s.readModel(read.model)
 	if s.Under != nil {
-		seen, grown := s.readNamespaces(r.Ranges[named:])
+		seen, grown := s.readNamespaces(read.namespaces)
 		if grown { // The blocks of what is new were not read.
 			return s.rank(languages, oldest)
 		}
 		in.Documents, in.Terms = seen.Documents, seen.Terms
 		s.stored, s.vocabulary = seen.Documents, nil
 	}
-	for _, it := range r.Ranges[1] {
-		at := placeOf(it.Key)
-		if !s.inside(at) {
-			continue
-		}
-		words, ok := wordsOf(it)
-		if !ok || in.Documents == 0 || in.Terms < uint64(words) {
-			s.damaged = true
-		} else if !s.dead[at] {
-			in.Documents--
-			in.Terms -= uint64(words)
-		}
-		s.dead[at] = true
-	}
-	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
+	s.readDead(read.dead, &in)
+	if languages, err = s.readFresh(read.fresh, read.held, languages); err != nil {
 		return nil, err
 	}
-	ask := rank.Request{Pairs: asked.Pairs, Breadth: breadth, Corpus: rank.Corpus{Documents: in.Documents, Terms: in.Terms},
-		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter, Weights: rank.Default}
+	ask := q.request
+	ask.Corpus = rank.Corpus{Documents: in.Documents, Terms: in.Terms}
 	for _, d := range s.fresh {
 		ask.Corpus.Documents++
 		ask.Corpus.Terms += uint64(d.Len)
 	}
-	if ask.Without, err = s.without(asked.Without, s.byTerm(r.Ranges[wanted:named])); err != nil {
+	blocks := read.blocks.byTerm()
+	wanted := 0
+	for _, w := range q.words {
+		wanted += len(s.terms(w))
+	}
+	if ask.Without, err = s.without(q.without, blocks[wanted:]); err != nil {
 		return nil, err
 	}
-	found, err := s.rarest(words, s.byTerm(r.Ranges[2:wanted]))
+	found, err := s.rarest(q.words, blocks[:wanted])
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +206,100 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	}
 	s.ranking, err = rank.Rank(s.ctx, ask)
 	return languages, err
+}
+
+// reading is what a query reads in one state of the store.
+type reading struct {
+	job, corpus, model store.Item
+	held               []store.Item // of Query.Keys
+	fresh, dead        []store.Item
+	namespaces         [][]store.Item
+	blocks             *blocksOf
+}
+
+// attempts is how often a query tries to use the cache. Each attempt that fails means that the space was changed
+// meanwhile.
+const attempts = 2
+
+// read reads the state of the space, with the blocks of a question's words. Those that are cached of the same state are
+// not read.
+func (s *search) read(q *question, oldest uint32) (out reading, err error) {
+	own := [][]byte{s.jobKey(), s.corpusKey(), s.modelKey()}
+	var terms []string
+	for _, w := range q.words {
+		terms = append(terms, s.terms(w)...)
+	}
+	for _, w := range q.without {
+		terms = append(terms, w.Terms...)
+	}
+	for attempt := 0; ; attempt++ {
+		state := ""
+		if attempt < attempts {
+			state = s.cached.current()
+		}
+		blocks := s.blocksOf(terms, state)
+		ask := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
+		ask.Ranges = append(ask.Ranges, blocks.ranges...)
+		ask.Ranges = append(ask.Ranges, s.namespaceRanges()...)
+		r, err := s.svc.db.Store.Read(s.ctx, s.tenant, ask)
+		if err != nil {
+			return out, err
+		}
+		out = reading{job: r.Keys[0], corpus: r.Keys[1], model: r.Keys[2], held: r.Keys[len(own):], fresh: r.Ranges[0],
+			dead: r.Ranges[1], namespaces: r.Ranges[2+len(blocks.ranges):], blocks: blocks}
+		s.state = s.stateIn(out.job, out.corpus)
+		if s.state != "" {
+			s.svc.cache.become(s.cached, s.state)
+		}
+		if blocks.cached && s.state != state {
+			continue
+		}
+		blocks.add(r.Ranges[2:2+len(blocks.ranges)], s.state)
+		return out, nil
+	}
+}
+
+// stateIn returns the name of the state that a space's job and corpus show, or "" if nothing of it may be cached.
+func (s *search) stateIn(job, corpus store.Item) string {
+	if _, err := decodeCorpus(corpus); err != nil || stateOf(job) == dropped {
+		return ""
+	}
+	return stateName(s.history, job.Value, corpus.Value)
+}
+
+// readModel reads which model the vectors of the space are of, if the query has a vector.
+func (s *search) readModel(it store.Item) {
+	if s.Near == nil {
+		return
+	}
+	made, err := readModelled(it)
+	s.Near.Length, s.Near.Differs = 0, false
+	s.damaged = s.damaged || err != nil
+	switch {
+	case made == nil:
+	case made.Model == s.Near.Model:
+		s.Near.Length = made.Length
+	default:
+		s.Near.Differs = made.Model.Static() && s.Near.Model.Static()
+	}
+}
+
+// readDead reads the marks of dead documents, and takes these out of the corpus.
+func (s *search) readDead(marks []store.Item, in *corpusRecord) {
+	for _, it := range marks {
+		at := placeOf(it.Key)
+		if !s.inside(at) {
+			continue
+		}
+		words, ok := wordsOf(it)
+		if !ok || in.Documents == 0 || in.Terms < uint64(words) {
+			s.damaged = true
+		} else if !s.dead[at] {
+			in.Documents--
+			in.Terms -= uint64(words)
+		}
+		s.dead[at] = true
+	}
 }
 
 // readFresh adds the documents that wait for their block, and those that are not indexed.
@@ -308,19 +384,47 @@ func (s *search) documents(places []rank.Place) ([]*rank.Document, error) {
 			keys, stored = append(keys, s.documentKey(place)), append(stored, i)
 		}
 	}
-	if len(keys) == 0 {
-		return out, nil
-	}
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
-	if err != nil {
-		return nil, err
-	}
-	for n, it := range r.Keys {
+	items, err := s.readDocuments(keys)
+	for n, it := range items {
 		if !there(it) {
 			continue
 		}
 		d := readDocument(it, true)
 		out[stored[n]], s.damaged = d, s.damaged || d == nil
+	}
+	return out, err
+}
+
+// readDocuments reads records of documents in blocks. Those that are not cached are read somewhat later than the
+// query's state.
+func (s *search) readDocuments(keys [][]byte) ([]store.Item, error) {
+	out, names := make([]store.Item, len(keys)), make([][]byte, len(keys))
+	for i, key := range keys {
+		names[i] = key[len(key)-placeSize:]
+	}
+	s.svc.cache.look(s.cached, s.state, documentPart, names, func(i int, part any) {
+		out[i] = store.Item{Key: keys[i], Value: part.([]byte)}
+	})
+	ask, missing := [][]byte{s.jobKey(), s.corpusKey()}, []int{}
+	for i := range out {
+		if out[i].Value == nil {
+			ask, missing = append(ask, keys[i]), append(missing, i)
+		}
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: ask})
+	if err != nil {
+		return nil, err
+	}
+	same := s.state != "" && s.stateIn(r.Keys[0], r.Keys[1]) == s.state
+	for n, it := range r.Keys[2:] {
+		out[missing[n]] = it
+		if same && it.Value != nil {
+			own := bytes.Clone(it.Value) // What was read shares its memory with everything from the same read.
+			s.svc.cache.keep(s.cached, s.state, documentPart, names[missing[n]], own, len(own))
+		}
 	}
 	return out, nil
 }

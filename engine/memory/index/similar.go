@@ -37,16 +37,16 @@ func (s *search) addSimilar(q *rank.Request) error {
 	if len(terms) == 0 {
 		return nil
 	}
-	var ask store.Query
-	for _, t := range terms {
-		ask.Ranges = append(ask.Ranges, s.termBlocks(t.Term)...)
+	names := make([]string, len(terms))
+	for i, t := range terms {
+		names[i] = t.Term
 	}
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, ask)
+	read, err := s.readBlocks(names)
 	if err != nil {
 		return err
 	}
 	most := int(max(q.Corpus.Documents/similarDocuments, 1))
-	for i, blocks := range s.byTerm(r.Ranges) {
+	for i, blocks := range read {
 		w := &q.Words[of[i]]
 		if len(w.Similar) == maxSimilar {
 			continue

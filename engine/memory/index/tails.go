@@ -6,6 +6,7 @@ package index
 
 import (
 	"bytes"
+	"strings"
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -48,12 +49,12 @@ func (k *Kept) Take(state string) *Tails {
 // made. It is called once that state is stored.
 func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 	for term, tail := range changed {
-		// What was read shares its memory with everything from the same read.
+		// What was read shares its memory with everything from the same read, and a term with those of its document.
 		tail.Key, tail.Value = bytes.Clone(tail.Key), bytes.Clone(tail.Value)
 		if before, known := t.of[term]; known {
 			t.size -= cost(term, before)
 		}
-		t.of[term] = tail
+		t.of[strings.Clone(term)] = tail
 		t.size += cost(term, tail)
 	}
 	if t.size > room {

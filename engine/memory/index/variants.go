@@ -122,8 +122,11 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 		}
 		found = append(found, some...)
 	}
-	slices.SortStableFunc(found, func(a, b variant) int { return cmp.Compare(a.edits, b.edits) })
+	slices.SortFunc(found, func(a, b variant) int {
+		return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.edits, b.edits))
+	})
 	found = slices.CompactFunc(found, func(a, b variant) bool { return a.term == b.term })
+	slices.SortStableFunc(found, func(a, b variant) int { return cmp.Compare(a.edits, b.edits) })
 	if found, err = s.load(found, maxVariants); err != nil {
 		return nil, err
 	}
@@ -142,15 +145,15 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 // documents that the query may see and that are not dead.
 func (s *search) load(found []variant, most int) (out []variant, err error) {
 	for some := range slices.Chunk(found, most) {
-		var q store.Query
-		for _, v := range some {
-			q.Ranges = append(q.Ranges, s.termBlocks(v.term)...)
+		terms := make([]string, len(some))
+		for i, v := range some {
+			terms[i] = v.term
 		}
-		r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+		read, err := s.readBlocks(terms)
 		if err != nil {
 			return nil, err
 		}
-		for i, blocks := range s.byTerm(r.Ranges) {
+		for i, blocks := range read {
 			v := some[i]
 			v.blocks = blocks
 			if v.count, err = s.length(v.term, v.blocks); err != nil {
@@ -167,11 +170,20 @@ func (s *search) load(found []variant, most int) (out []variant, err error) {
 	return out, nil
 }
 
-// variants returns the terms of the space that have a prefix and fit, except the word's own.
+// variants returns the terms of the space that have a prefix and fit, except the word's own, sorted.
 func (s *search) variants(w *asked, begin string, fits func(term string) (edits int, ok bool)) ([]variant, error) {
 	terms, err := s.inBlocks(begin)
 	if err != nil {
 		return nil, err
+	}
+	var out []variant
+	take := func(term string) {
+		if n, ok := fits(term); ok && !slices.Contains(w.Terms, term) {
+			out = append(out, variant{term: term, edits: n})
+		}
+	}
+	for _, term := range terms {
+		take(term)
 	}
 	for _, d := range s.fresh {
 		at, _ := slices.BinarySearchFunc(d.Terms, begin, func(t rank.TermCount, term string) int {
@@ -179,17 +191,12 @@ func (s *search) variants(w *asked, begin string, fits func(term string) (edits 
 		})
 		for ; at < len(d.Terms) && strings.HasPrefix(d.Terms[at].Term, begin); at++ {
 			if !s.hidden(d.Group) {
-				terms[d.Terms[at].Term] = true
+				take(d.Terms[at].Term)
 			}
 		}
 	}
-	var out []variant
-	for _, term := range slices.Sorted(maps.Keys(terms)) {
-		if n, ok := fits(term); ok && !slices.Contains(w.Terms, term) {
-			out = append(out, variant{term: term, edits: n})
-		}
-	}
-	return out, nil
+	slices.SortFunc(out, func(a, b variant) int { return cmp.Compare(a.term, b.term) })
+	return slices.CompactFunc(out, func(a, b variant) bool { return a.term == b.term }), nil
 }
 
 // without returns the places of documents that contain any of some words.
@@ -208,28 +215,60 @@ func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Pla
 	return out, nil
 }
 
-// inBlocks returns the terms in blocks that have a prefix. For a query in small namespaces these are the terms of their
-// documents, so that it does not matter what other namespaces hold. Otherwise some may be only in other namespaces.
-func (s *search) inBlocks(begin string) (map[string]bool, error) {
+// inBlocks returns the terms in blocks that have a prefix, sorted. For a query in small namespaces these are the terms
+// of their documents, so that it does not matter what other namespaces hold. Otherwise some may be only in other
+// namespaces, or in no block any more.
+func (s *search) inBlocks(begin string) (terms []string, err error) {
 	if s.numbers != nil && len(s.numbers) <= maxRanges && s.stored <= ownTerms {
 		return s.ownTerms(begin)
 	}
-	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
-	rng.KeysOnly, rng.Limit = true, variantBlocks
-	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
+	letter := firstLetter(begin)
+	var d *dictionary
+	s.svc.cache.look(s.cached, s.state, dictionaryPart, [][]byte{[]byte(letter)}, func(_ int, part any) {
+		d = part.(*dictionary)
+	})
+	if d == nil && letter != "" {
+		if d, err = s.readDictionary(letter); err != nil {
+			return nil, err
+		}
+	}
+	if d != nil {
+		if terms, all := d.beginning(begin); all || begin == letter {
+			return terms, nil
+		}
+	}
+	d, err = s.readDictionary(begin)
 	if err != nil {
 		return nil, err
 	}
-	terms := map[string]bool{}
-	for _, it := range r.Ranges[0] {
-		_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
-		terms[term] = true
-	}
-	return terms, nil
+	return d.terms, nil
 }
 
-// ownTerms returns the terms with a prefix in the documents of the query's namespaces. It reads the documents once.
-func (s *search) ownTerms(begin string) (map[string]bool, error) {
+// readDictionary reads which terms in blocks have a prefix, somewhat later than the query's state. It examines a limited
+// number of blocks. The terms with a first letter are cached.
+func (s *search) readDictionary(begin string) (*dictionary, error) {
+	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
+	rng.KeysOnly, rng.Limit = true, variantBlocks
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant,
+		store.Query{Keys: [][]byte{s.jobKey(), s.corpusKey()}, Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	d := &dictionary{whole: len(r.Ranges[0]) < variantBlocks}
+	for _, it := range r.Ranges[0] {
+		_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
+		if n := len(d.terms); n == 0 || d.terms[n-1] != term {
+			d.terms = append(d.terms, term)
+		}
+	}
+	if begin == firstLetter(begin) && s.stateIn(r.Keys[0], r.Keys[1]) == s.state {
+		s.svc.cache.keep(s.cached, s.state, dictionaryPart, []byte(begin), d, d.size())
+	}
+	return d, nil
+}
+
+// ownTerms returns the terms with a prefix in the documents of the query's namespaces, sorted. It reads the documents once.
+func (s *search) ownTerms(begin string) ([]string, error) {
 	if s.vocabulary == nil {
 		own := map[string]bool{}
 		for _, n := range s.numbers {
@@ -251,10 +290,6 @@ func (s *search) ownTerms(begin string) (map[string]bool, error) {
 		}
 		s.vocabulary = slices.Sorted(maps.Keys(own))
 	}
-	terms := map[string]bool{}
-	at, _ := slices.BinarySearch(s.vocabulary, begin)
-	for ; at < len(s.vocabulary) && strings.HasPrefix(s.vocabulary[at], begin); at++ {
-		terms[s.vocabulary[at]] = true
-	}
+	terms, _ := (&dictionary{terms: s.vocabulary}).beginning(begin)
 	return terms, nil
 }

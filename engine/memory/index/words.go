@@ -22,18 +22,19 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 	if len(words) <= maxQueryWords {
 		return words, nil
 	}
-	q := store.Query{Ranges: []store.Range{s.Space.fresh(oldest)}}
+	var terms []string
 	for _, w := range words {
-		for _, term := range w.Terms {
-			for _, rng := range s.termBlocks(term) {
-				// In namespaces, blocks hold postings of others, which must not count.
-				rng.KeysOnly = s.numbers == nil
-				if rng.Limit == 0 {
-					rng.Limit = countedBlocks
-				}
-				q.Ranges = append(q.Ranges, rng)
-			}
+		terms = append(terms, w.Terms...)
+	}
+	blocks := s.blocksOf(terms, "")
+	q := store.Query{Ranges: []store.Range{s.Space.fresh(oldest)}}
+	for _, rng := range blocks.ranges {
+		// In namespaces, blocks hold postings of others, which must not count.
+		rng.KeysOnly = s.numbers == nil
+		if rng.Limit == 0 {
+			rng.Limit = countedBlocks
 		}
+		q.Ranges = append(q.Ranges, rng)
 	}
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
 	if err != nil {
@@ -47,12 +48,13 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 			}
 		}
 	}
-	counts, blocks := make(map[string]int, len(words)), s.byTerm(r.Ranges[1:])
+	blocks.add(r.Ranges[1:], "")
+	counts, found := make(map[string]int, len(words)), blocks.byTerm()
 	for _, w := range words {
 		for i, term := range w.Terms {
-			counts[w.Text] += s.estimate(blocks[i]) + waiting[term]
+			counts[w.Text] += s.estimate(found[i]) + waiting[term]
 		}
-		blocks = blocks[len(w.Terms):]
+		found = found[len(w.Terms):]
 	}
 	if s.Unindexed == nil { // otherwise a word may be in documents that only the search itself reads
 		words = slices.DeleteFunc(words, func(w rank.Word) bool { return counts[w.Text] == 0 })

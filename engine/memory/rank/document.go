@@ -282,26 +282,35 @@ func appendTerms(dst []byte, terms []TermCount) []byte {
 	return dst
 }
 
-// terms decodes n terms encoded by appendTerms.
+// terms decodes n terms encoded by appendTerms. They are parts of one string.
 func (r *reader) terms(n uint64) []TermCount {
-	out := make([]TermCount, 0, min(n, PassageTerms))
-	var term []byte
+	out := make([]TermCount, 0, min(n, uint64(len(r.b)-r.at), PassageTerms))
+	all, ends := make([]byte, 0, 2*(len(r.b)-r.at)), make([]int, 0, cap(out))
+	before := 0 // where the previous term begins
 	for ; n > 0 && !r.bad; n-- {
 		head := r.byte()
 		shared, more := int(head>>sharedBit), uint64(head&maxMore)
 		if more == maxMore {
 			more += r.uvarint()
 		}
-		if shared > len(term) {
+		if shared > len(all)-before {
 			r.fail()
 			break
 		}
-		term = append(term[:shared], r.bytes(more)...)
-		t := TermCount{string(term), 1}
+		last := before
+		before = len(all)
+		all = append(all, all[last:last+shared]...)
+		all = append(all, r.bytes(more)...)
+		t := TermCount{Count: 1}
 		if head&countBit != 0 {
 			t.Count = uint32(r.uvarint())
 		}
-		out = append(out, t)
+		out, ends = append(out, t), append(ends, len(all))
+	}
+	text, from := string(all), 0
+	for i, to := range ends {
+		out[i].Term = text[from:to]
+		from = to
 	}
 	return out
 }

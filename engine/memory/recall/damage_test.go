@@ -172,7 +172,7 @@ func TestViewersWithTheSameHash(t *testing.T) {
 		Viewer: &ident.Viewer{DelegationID: &v}}); len(got) != 2 {
 		t.Errorf("its own viewer finds %q", got)
 	}
-	v = "no id"
+	v = "no\tid"
 	_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject,
 		recall.Query{Query: "x", Viewer: &ident.Viewer{DelegationID: &v}})
 	enginetest.WantKind(t, err, fault.Invalid)

@@ -56,6 +56,9 @@ func TestFoldsGoOnFromOneAnother(t *testing.T) {
 		}},
 		{"a lost index between", func() {
 			damageIndex(k, "mt", true)
+			now := k.Clock()
+			k = enginetest.Open(t, k.Store) // which has no blocks in memory
+			k.Now = now
 			if !rebuild(k, recall.Query{Query: "common"}) {
 				t.Error("the index was not built again")
 			}

@@ -87,7 +87,7 @@ func (q *Query) check() (*request, error) {
 		return nil, err
 	}
 	if q.SessionID != "" {
-		if err := ident.CheckSession("session_id", q.SessionID); err != nil {
+		if err := ident.CheckID("session_id", q.SessionID); err != nil {
 			return nil, err
 		}
 	}

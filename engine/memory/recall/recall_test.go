@@ -124,7 +124,7 @@ func TestRecallRefuses(t *testing.T) {
 		"category":   {Query: "x", Category: "weekly"},
 		"since":      {Query: "x", Since: "yesterday"},
 		"until":      {Query: "x", Since: "2026-02-01", Until: "2026-01-01"},
-		"session_id": {Query: "x", SessionID: "a b"},
+		"session_id": {Query: "x", SessionID: "a\tb"},
 		"tags":       {Query: "x", Tags: make([]string, 10_000)},
 	} {
 		_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject, q)

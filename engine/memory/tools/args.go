@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -136,7 +135,7 @@ func (a *arguments) namespace() []string {
 	if len(namespace) == 0 {
 		return a.within
 	}
-	if err := ident.CheckNamespace("namespace", namespace); err != nil {
+	if err := ident.FindNamespace("namespace", namespace); err != nil {
 		a.fault("namespace", "invalid_value", "must be at most 16 names of 1 to 128 bytes, outermost first")
 	} else if n := len(a.within); len(namespace) < n || !slices.Equal(namespace[:n], a.within) {
 		a.fault("namespace", "out_of_range", "must begin with %s, or be left out", strings.Join(a.within, ", "))
@@ -294,28 +293,11 @@ func (a *arguments) done() error {
 		Fields: a.faults}
 }
 
-// keyOf makes a key from a model's name for a memory. Spaces become "_". Characters that a key cannot have are
-// replaced, and a digest distinguishes such names. The same name always gives the same key, so that the memory is found
-// by it again.
-func keyOf(name string) string {
-	name = strings.Join(strings.Fields(name), "_")
-	if name == "" || ident.ValidID(name) { // Store rejects "." and ".."
-		return name
+// key reads the key of a memory.
+func (a *arguments) key() string {
+	key := a.text("key")
+	if key != "" && !ident.ValidID(key) { // Store rejects "." and ".."
+		a.fault("key", "invalid_id", ident.IDRule)
 	}
-	var base strings.Builder
-	for _, r := range name {
-		switch s := string(r); {
-		case ident.ValidID(s):
-			base.WriteString(s)
-		case !strings.HasSuffix(base.String(), "_"):
-			base.WriteByte('_')
-		}
-	}
-	sum := sha256.Sum256([]byte(name))
-	short := base.String()
-	short = strings.Trim(short[:min(len(short), 100)], "_")
-	if short == "" {
-		short = "memory"
-	}
-	return short + "-" + ident.Alphabet.EncodeToString(sum[:6])
+	return key
 }

@@ -86,7 +86,7 @@ type Failure struct {
 func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, projectID string, call Call) (Result,
 	error) {
 	if call.SessionID != "" {
-		if err := ident.CheckSession("session_id", call.SessionID); err != nil {
+		if err := ident.CheckID("session_id", call.SessionID); err != nil {
 			return Result{}, err
 		}
 	}
@@ -101,7 +101,7 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	}
 	c, namespace, err := c.In(call.MemoryNamespace)
 	if err == nil {
-		err = ident.CheckNamespace("memory_namespace", namespace)
+		err = ident.FindNamespace("memory_namespace", namespace)
 	}
 	if err != nil {
 		return Result{}, err
@@ -161,8 +161,8 @@ func modelsOwn(e *fault.Error) bool {
 // store stores a memory or, if its key exists, changes the fields in the arguments.
 func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
 	args *arguments) (out Result, err error) {
-	name := args.text("key")
-	start := memory.Spec{Key: keyOf(name), Namespace: args.namespace(), SessionID: session}
+	key := args.key()
+	start := memory.Spec{Key: key, Namespace: args.namespace(), SessionID: session}
 	patch := args.patch(svc.db.Now())
 	expected := memory.Precondition{Version: args.version()}
 	if err := args.done(); err != nil {
@@ -182,7 +182,7 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, 
 		fmt.Fprintf(&text, "Changed %s of memory %q (%s): this is version %d.", strings.Join(m.Changed, ", "), m.Key,
 			m.Category, m.Version)
 	}
-	if m.Key != name {
+	if key == "" {
 		fmt.Fprintf(&text, " Use the key %q for it from now on.", m.Key)
 	}
 	if m.ExpiresAt != nil {
@@ -217,7 +217,7 @@ func (svc *Service) mismatch(ctx context.Context, c ident.Caller, projectID, id 
 
 func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once, projectID string, args *arguments) (
 	out Result, err error) {
-	key := keyOf(args.text("key"))
+	key := args.key()
 	if key == "" {
 		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
 	}

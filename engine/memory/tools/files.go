@@ -47,9 +47,6 @@ type filing struct {
 
 // id returns the full name of the memory of a file.
 func (f *filing) id(at place) string {
-	if at.key == "/" { // no memory has this name
-		return at.key
-	}
 	return memory.ID(f.within, at.key)
 }
 

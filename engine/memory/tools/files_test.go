@@ -148,7 +148,7 @@ func TestMemoryFilesDoNotClimb(t *testing.T) {
 		"/memories/core/%2E%2E%2Fcore%2Fkept.md", "/memories/core/%5c..%5ckept.md", "/memories/core/kept.md\x00"}
 	for _, path := range append(climbing, "", "/", "memories/core/kept.md", "/etc/passwd", "/memoriesx/core/kept.md",
 		"/memories/core/kept", "/memories/x/kept.md", "/memories/core/sub/kept.md", "/memories/core/kept%2emd",
-		"/memories/core//kept.md", "/memories/core/.md", "/memories/core/...md", "/memories/core/~1.md") {
+		"/memories/core//kept.md", "/memories/core/.md", "/memories/core/...md", "/memories/core/a\tb.md") {
 		for command, said := range map[string][]any{"view": {"path", path}, "delete": {"path", path},
 			"create":      {"path", path, "file_text", "x"},
 			"str_replace": {"path", path, "old_str", "kept", "new_str", "x"},

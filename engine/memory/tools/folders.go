@@ -21,8 +21,26 @@ const (
 // place is what a path of the memory tool refers to: a file, the folder of a category, or all folders.
 type place struct{ category, key string }
 
+// noKey is the key in the place of a file that cannot exist. No memory has it.
+const noKey = "."
+
+// In a file's name, a slash of its key is escaped, and so is the sign that begins an escape.
+var (
+	escapeFile   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescapeFile = strings.NewReplacer("%25", "%", "%2F", "/")
+)
+
 // pathOf returns the path of a memory's file.
-func pathOf(m *memory.Memory) string { return filesRoot + "/" + m.Category + "/" + m.Key + fileSuffix }
+func pathOf(m *memory.Memory) string {
+	return filesRoot + "/" + m.Category + "/" + escapeFile.Replace(m.Key) + fileSuffix
+}
+
+// hidden reports whether a memory is left out when files are listed: keys that begin with a dot are hidden files, and no
+// path leads to one that looks as if it climbed.
+func hidden(m *memory.Memory) bool {
+	at, err := placeOf(pathOf(m))
+	return strings.HasPrefix(m.Key, ".") || err != nil || at.key != m.Key
+}
 
 // placeOf parses a path. It rejects a path that climbs, in any encoding, or that does not begin with /memories. A path
 // that no memory can have refers to a file that does not exist, with a key that no memory has.
@@ -48,13 +66,14 @@ func placeOf(path string) (place, error) {
 		if at := (place{category: category}); category == "" || at.known() {
 			return at, nil
 		}
-		return place{category: category, key: "/"}, nil
+		return place{category: category, key: noKey}, nil
 	}
-	key, ok := strings.CutSuffix(file, fileSuffix)
-	if at := (place{category, key}); ok && at.known() && ident.CheckID("path", key) == nil {
-		return at, nil
+	name, ok := strings.CutSuffix(file, fileSuffix)
+	at := place{category, unescapeFile.Replace(name)}
+	if !ok || strings.Contains(name, "/") || !at.known() || ident.CheckID("path", at.key) != nil {
+		at.key = noKey
 	}
-	return place{category, "/"}, nil
+	return at, nil
 }
 
 func (p place) known() bool { return slices.Contains(memory.Categories(), p.category) }
@@ -62,10 +81,10 @@ func (p place) known() bool { return slices.Contains(memory.Categories(), p.cate
 // fileOf parses the path of a file to be written.
 func fileOf(path string) (place, error) {
 	at, err := placeOf(path)
-	if err == nil && (at.key == "" || at.key == "/") {
+	if err == nil && (at.key == "" || at.key == noKey) {
 		err = refused("invalid_value", "Error: The path %s cannot be a memory file. Files are /memories/<category>/<key>.md: "+
-			"the category is %s, the key 1 to 128 characters of A-Z a-z 0-9 . _ : @ -", path,
-			strings.Join(memory.Categories(), ", "))
+			"the category is %s, and the key %s, with / written as %%2F", path,
+			strings.Join(memory.Categories(), ", "), ident.IDRule)
 	}
 	return at, err
 }
@@ -99,7 +118,7 @@ func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
 	return out, more, nil
 }
 
-// viewFolder lists the contents of a folder with their sizes. It leaves out hidden files, whose keys begin with a dot.
+// viewFolder lists the contents of a folder with their sizes. It leaves out hidden files.
 func (f *filing) viewFolder(at place, path string, missing error) (string, error) {
 	files, more, err := f.filesIn(at)
 	if err != nil {
@@ -116,7 +135,7 @@ func (f *filing) viewFolder(at place, path string, missing error) (string, error
 	folder := ""
 	for i := range files {
 		m := &files[i]
-		if strings.HasPrefix(m.Key, ".") {
+		if hidden(m) {
 			continue
 		}
 		if at.category == "" && m.Category != folder {

@@ -32,7 +32,7 @@ type Listed struct {
 
 // get shows one memory by its key.
 func (svc *Service) get(ctx context.Context, c ident.Caller, projectID string, args *arguments) (Result, error) {
-	key := keyOf(args.text("key"))
+	key := args.key()
 	if key == "" {
 		args.fault("key", "required", "name the memory to show; memory_list and memory_recall show the keys")
 	}

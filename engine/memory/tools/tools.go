@@ -126,7 +126,7 @@ const (
 
 	storeInput = `{"type":"object","properties":{` +
 		`"key":{"type":"string","description":"Short, stable name of this one fact, such as user_language or ` +
-		`release_date. Letters, digits and . _ : @ - only, at most 128 characters."},` +
+		`release_date. At most 128 bytes of printable characters."},` +
 		`"content":{"type":"string","description":"What to remember: a full sentence that is clear by itself later, ` +
 		`with names and dates instead of he, here or tomorrow."},` +
 		`"category":{"type":"string","enum":["core","daily","conversation"],"default":"core","description":"core: ` +

@@ -54,7 +54,7 @@ func Identify(r Request) Identity {
 	id := Identity{Previous: r.text("previous_response_id"), Class: r.class()}
 	id.Session, id.By, id.Weak = r.session()
 	id.Weak = id.Weak && id.Previous != ""
-	id.Session = named(id.Session, ident.CheckSession)
+	id.Session = named(id.Session, ident.CheckID)
 	id.Agent = r.agent()
 	window := r.codex("X-Codex-Window-Id") // the thread, a colon, and the number of compactions
 	times, _ := strconv.Atoi(window[strings.LastIndexByte(window, ':')+1:])
@@ -154,7 +154,15 @@ func (r *Request) header(name string) string {
 	if r.Header == nil {
 		return ""
 	}
-	return strings.TrimSpace(r.Header(name))
+	value := strings.TrimSpace(r.Header(name))
+	if !strings.HasPrefix(name, "X-Mneme-") {
+		return value
+	}
+	id, err := ident.ReadID(name, value) // only Mneme's own headers are percent-encoded
+	if err != nil {
+		return value
+	}
+	return id
 }
 
 // text returns a member of the body that is a string. A name with a point is a member of an object.

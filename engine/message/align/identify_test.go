@@ -40,9 +40,12 @@ func TestWhoseRequestsAre(t *testing.T) {
 		{"path", "a", "X-Mneme-Session: b", `{}`, align.Identity{Session: "a", By: "path"}},
 		{"header", "", "X-Mneme-Session: b\n" + claude, `{"conversation":"c"}`, align.Identity{Session: "b", By: "x-mneme-session"}},
 		{"a fork's id", "", "X-Mneme-Session: b~2", `{}`, align.Identity{Session: "b~2", By: "x-mneme-session"}},
-		{"no fork's id", "", "X-Mneme-Session: b~017", `{}`, align.Identity{Session: ident.Hashed("b~017"), By: "x-mneme-session"}},
+		{"no fork's id", "", "X-Mneme-Session: b~017", `{}`, align.Identity{Session: "b~017", By: "x-mneme-session"}},
 		{"blank", "", "X-Mneme-Session:  ", `{"conversation":" ","metadata":{"session_id":""}}`, align.Identity{}},
-		{"another alphabet", "", "X-Session-Id: a b/ü", `{}`, align.Identity{Session: ident.Hashed("a b/ü"), By: "x-session-id"}},
+		{"another alphabet", "", "X-Session-Id: a b/ü", `{}`, align.Identity{Session: "a b/ü", By: "x-session-id"}},
+		{"escaped", "", "X-Mneme-Session: a%20b%2F%C3%BC", `{}`, align.Identity{Session: "a b/ü", By: "x-mneme-session"}},
+		{"escaped for others", "", "X-Session-Id: a%20b", `{}`, align.Identity{Session: "a%20b", By: "x-session-id"}},
+		{"not printable", "", "X-Session-Id: a\u200bb", `{}`, align.Identity{Session: ident.Hashed("a\u200bb"), By: "x-session-id"}},
 		{"too long", "", "X-Session-Id: " + strings.Repeat("a", 129), `{}`,
 			align.Identity{Session: ident.Hashed(strings.Repeat("a", 129)), By: "x-session-id"}},
 		{"a step up", "..", "", `{}`, align.Identity{Session: ident.Hashed(".."), By: "path"}},
@@ -95,8 +98,8 @@ func TestWhoseRequestsAre(t *testing.T) {
 			align.Identity{Session: "a", By: "session-id", Previous: "resp_1"}},
 		{"metadata", "", "", `{"metadata":{"thread_id":"c","conversation_id":"b"}}`, align.Identity{Session: "b", By: "metadata.conversation_id"}},
 		{"types", "", "", `{"conversation":7,"metadata":[1],"prompt_cache_key":{"a":1},"previous_response_id":null}`, align.Identity{}},
-		{"own agent", "", "X-Mneme-Session: s\nX-Mneme-Agent: a b", `{}`,
-			align.Identity{Session: "s", By: "x-mneme-session", Agent: ident.Hashed("a b")}},
+		{"own agent", "", "X-Mneme-Session: s\nX-Mneme-Agent: a%20b", `{}`,
+			align.Identity{Session: "s", By: "x-mneme-session", Agent: "a b"}},
 	} {
 		if got := align.Identify(asked(t, tc.path, tc.headers, tc.body)); got != tc.want {
 			t.Errorf("%s: %+v, wanted %+v", tc.name, got, tc.want)

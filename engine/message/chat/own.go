@@ -117,7 +117,7 @@ func readString(name, value []byte) (string, *problem) {
 func readID(name, value []byte) (string, *problem) {
 	s, p := readString(name, value)
 	if p == nil && !ident.ValidID(s) {
-		p = &problem{CodeInvalidID, string(name) + " must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -"}
+		p = &problem{CodeInvalidID, string(name) + " " + ident.IDRule}
 	}
 	return s, p
 }

@@ -7,7 +7,11 @@ import (
 
 // openai reads one message of a chat completion.
 func (p *parser) openai(index int, o *object) *problem {
-	r, done, bad := p.role(index, o, true)
+	r, done, bad := plan.RoleTool, false, (*problem)(nil)
+	function := o.Text("role") == functionRole
+	if !function {
+		r, done, bad = p.role(index, o, true)
+	}
 	if done {
 		return bad
 	}
@@ -26,7 +30,14 @@ func (p *parser) openai(index int, o *object) *problem {
 	}
 	switch r {
 	case plan.RoleTool:
-		if m.CallID = o.Text("tool_call_id"); m.CallID == "" {
+		m.CallID = o.Text("tool_call_id")
+		if function {
+			if m.Name == "" {
+				return &problem{CodeMissingAnswerID, "a function message needs name, that of the function whose result it is"}
+			}
+			m.CallID = functionID(m.Name)
+		}
+		if m.CallID == "" {
 			return &problem{CodeMissingAnswerID, "a tool message needs tool_call_id, the id of the call it answers"}
 		}
 		m.Kind = plan.KindResult
@@ -41,6 +52,9 @@ func (p *parser) openai(index int, o *object) *problem {
 		if bad = m.readToolCalls(o.Get("tool_calls")); bad != nil {
 			return bad
 		}
+		if bad = m.readFunctionCall(o.Get(functionCall)); bad != nil {
+			return bad
+		}
 	}
 	m.setContent(&c)
 	if bad = m.checkA2A(o); bad != nil {
@@ -48,6 +62,28 @@ func (p *parser) openai(index int, o *object) *problem {
 	}
 	p.msgs = append(p.msgs, Parsed{Message: m, Index: index})
 	return nil
+}
+
+// The predecessors of tool calls in Chat Completions: an assistant's message has one function_call without an id, and the
+// message that follows, of the role function, has its result.
+const (
+	functionCall = "function_call"
+	functionRole = "function"
+)
+
+// functionID is the id of a function_call and of its result, which have only the function's name in common.
+func functionID(name string) string { return "function_" + name }
+
+func (m *Message) readFunctionCall(value []byte) *problem {
+	if value == nil {
+		return nil
+	}
+	call, bad := readObject(value)
+	if bad != nil {
+		return bad.in(functionCall)
+	}
+	name := call.Text("name")
+	return m.addCall(Call{ID: functionID(name), Name: name, Arguments: call.Text("arguments")})
 }
 
 func (m *Message) readToolCalls(value []byte) *problem {

@@ -199,7 +199,7 @@ func TestParseRefuses(t *testing.T) {
 		{chatF, `{"role":"user","content":[{"type":"text"}]}`, chat.CodeMalformed},
 		{chatF, `{"role":"user","name":7}`, chat.CodeInvalidField},
 		{chatF, `{"content":"no role"}`, chat.CodeUnknownRole},
-		{chatF, `{"role":"function","content":""}`, chat.CodeUnknownRole},
+		{chatF, `{"role":"function","content":""}`, chat.CodeMissingAnswerID},
 		{chatF, `{"Role":"user","content":""}`, chat.CodeUnknownRole},
 		{chatF, `{"role":"User","content":""}`, chat.CodeUnknownRole},
 		{chatF, `{"role":"user","content":"a","content":"b"}`, chat.CodeDuplicateField},
@@ -320,5 +320,37 @@ func BenchmarkParse(b *testing.B) {
 				chat.Parse(transcripts[tr].format, in)
 			}
 		})
+	}
+}
+
+// TestFunctionCalls reads the predecessors of tool calls: a function_call and the message of the role function that
+// follows it are a call and its result, and a window shows both as they were posted.
+func TestFunctionCalls(t *testing.T) {
+	t.Parallel()
+	posted := []json.RawMessage{json.RawMessage(`{"role":"user","content":"Oslo?"}`),
+		json.RawMessage(`{"role":"assistant","content":null,"function_call":{"name":"weather.now","arguments":"{\"city\":\"Oslo\"}"}}`),
+		json.RawMessage(`{"role":"function","name":"weather.now","content":"4 degrees"}`)}
+	parsed, skipped, bad := chat.Parse(chat.OpenAIChat, posted)
+	if len(bad) > 0 || len(skipped) > 0 || len(parsed) != 3 {
+		t.Fatal(parsed, skipped, bad)
+	}
+	call, result := parsed[1].Message, parsed[2].Message
+	if call.Kind != plan.KindCall || len(call.Calls) != 1 || call.Calls[0].Name != "weather.now" || call.Calls[0].Arguments != `{"city":"Oslo"}` ||
+		result.Kind != plan.KindResult || result.CallID != call.Calls[0].ID || result.Text != "4 degrees" {
+		t.Errorf("%+v %+v", call, result)
+	}
+	for i := range parsed {
+		if fr := chat.Render(chat.OpenAIChat, &parsed[i].Message, chat.Options{}); string(fr.Bytes) != string(posted[i]) {
+			t.Errorf("%s is shown as %s", posted[i], fr.Bytes)
+		}
+	}
+	changed := chat.WithArguments(chat.Chat, posted[1], []plan.Argument{{Text: "{}"}})
+	if want := `{"role":"assistant","content":null,"function_call":{"name":"weather.now","arguments":"{}"}}`; string(changed) != want {
+		t.Errorf("with other arguments: %s", changed)
+	}
+	for _, wrong := range []string{`{"role":"function","content":"4"}`, `{"role":"assistant","function_call":{"arguments":"{}"}}`} {
+		if _, _, bad := chat.Parse(chat.OpenAIChat, []json.RawMessage{json.RawMessage(wrong)}); len(bad) != 1 {
+			t.Errorf("%s: %v", wrong, bad)
+		}
 	}
 }

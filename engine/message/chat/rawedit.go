@@ -140,6 +140,10 @@ func WithArguments(form EditForm, raw []byte, changes []plan.Argument) []byte {
 			func(o *editObject, text string) []byte { return o.With("input", AppendInput(nil, text)) }))
 	}
 	o := readEdit(raw)
+	if call := o.Get(functionCall); call != nil {
+		body := readEdit(call)
+		return o.With(functionCall, body.With("arguments", rawjson.AppendString(nil, changes[0].Text)))
+	}
 	return o.With("tool_calls", withCalls(o.Get("tool_calls"), changes, func(*editObject) bool { return true },
 		func(o *editObject, text string) []byte {
 			kind, name := "function", "arguments"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -39,7 +40,7 @@ func New(db *records.DB, sessions *session.Service, limit int) *Service {
 // Current returns a view of the session that holds at least the newest want messages. h is the head just read, and raw
 // its bytes. Views that were read in another epoch of the store are no longer found, and are evicted in time.
 func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*View, error) {
-	p := svc.places.Cell(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
+	p := svc.places.Cell(ident.Join(store.Epoch(svc.db.Store), tenant, string(h.Incarnation[:])))
 	fresh := func() *View {
 		if v := p.Value.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v

@@ -79,7 +79,7 @@ func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
 			if ident.PathSegment(name) {
 				bad = append(bad, chat.FieldError{Index: m.Index, Code: chat.CodeInvalidID,
-					Detail: `no agent or delegation may be called "." or ".."`})
+					Detail: "the name of an agent or a delegation " + ident.IDRule})
 				break
 			}
 		}

@@ -118,7 +118,7 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, id string, more fu
 		if r.Keys[0].Value == nil {
 			return nil, nil, nil, notFound(id)
 		}
-		p, err := svc.memo.Decode(c.Tenant+"/"+id, r.Keys[0].Value)
+		p, err := svc.memo.Decode(ident.Join(c.Tenant, id), r.Keys[0].Value)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -138,7 +138,7 @@ func (svc *Service) Find(ctx context.Context, c ident.Caller, id string) (*Recor
 
 // Peek returns a project as this process last read it; nil if it never did. It may be stale, so use it only for a guess
 // that is checked later.
-func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(tenant + "/" + id) }
+func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(ident.Join(tenant, id)) }
 
 // Project reads a project and expects it unchanged at commit, so that nothing is written into a deleted project. It
 // returns not_found like Read.

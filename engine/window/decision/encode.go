@@ -195,6 +195,12 @@ func (r *Row) encode() ([]byte, error) {
 	if r.Viewer.Alone {
 		dst = appendBool(dst, "alone", true)
 	}
+	if r.Viewer.Whole {
+		dst = appendBool(dst, "whole", true)
+	}
+	if r.Viewer.ResultTokens != nil {
+		dst = strconv.AppendInt(rawjson.AppendName(dst, "result_tokens"), int64(*r.Viewer.ResultTokens), 10)
+	}
 	dst = appendText(append(dst, '}'), "format", r.Format)
 	dst = appendNumber(append(rawjson.AppendName(dst, "left_out"), '{'), "count", r.LeftOut.Count)
 	dst = append(appendNumber(dst, "tokens", r.LeftOut.Tokens), '}')

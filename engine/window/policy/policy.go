@@ -65,7 +65,7 @@ func validName(name string) bool {
 }
 
 func badName() *fault.Error {
-	return fault.InvalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, not . or ..")
+	return fault.InvalidField("name", "invalid_id", ident.IDRule+`, and must not contain "@"`)
 }
 
 func notFound(name string) *fault.Error {

@@ -119,7 +119,7 @@ func (svc *Service) Set(tenant string, names []string, items []store.Item) (Set,
 		if it.Value == nil {
 			continue
 		}
-		rec, err := svc.memo.Decode(tenant+"/"+names[i], it.Value)
+		rec, err := svc.memo.Decode(ident.Join(tenant, names[i]), it.Value)
 		if err != nil {
 			return set, err
 		}

@@ -69,7 +69,7 @@ func walkSummaries(t *testing.T, seed uint64) {
 			}
 		}
 		k.Post("dashboard", turn...)
-		w := k.Ask(enginetest.Unbounded)
+		w := k.Ask(`{"explain":true,"viewer":{"whole":true},"budget":{"max_messages":0,"max_tokens":0}}`)
 		checkSummaryWindow(t, k, w, n, delegated)
 		if r.IntN(3) > 0 {
 			k.Advance(20 * time.Minute)

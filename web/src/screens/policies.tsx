@@ -92,7 +92,7 @@ export function Upload({ name: given, onClose, onDone }: { name?: string; onClos
           {!given && (
             <label>
               The policy's name
-              <input autoFocus required pattern="[A-Za-z0-9._:\-]{1,128}" value={name} onInput={(e) => setName(e.currentTarget.value)} autocomplete="off" spellcheck={false} />
+              <input autoFocus required pattern="[^@]+" maxLength={128} value={name} onInput={(e) => setName(e.currentTarget.value)} autocomplete="off" spellcheck={false} />
             </label>
           )}
           <label>

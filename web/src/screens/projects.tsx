@@ -115,7 +115,7 @@ function NewProject({ onClose, onMade }: { onClose: () => void; onMade: () => vo
       <form onSubmit={submit}>
         <label>
           Its id, which stands in every address
-          <input autoFocus required pattern="[A-Za-z0-9._:@\-]{1,128}" value={id} onInput={(e) => setId(e.currentTarget.value)} autocomplete="off" spellcheck={false} />
+          <input autoFocus required maxLength={128} value={id} onInput={(e) => setId(e.currentTarget.value)} autocomplete="off" spellcheck={false} />
         </label>
         {error && <Trouble error={error} />}
         <div class="actions">

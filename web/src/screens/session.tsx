@@ -246,7 +246,7 @@ function Fork({ project, session, turn, onClose }: { project: string; session: S
     <Dialog title="Fork the session" onClose={onClose}>
       <form onSubmit={submit}>
         <p>A copy of its turns, which continues separately. The session itself does not change.</p>
-        <label>Name of the copy<input autoFocus required pattern="[A-Za-z0-9._:@\-]{1,128}" value={name} onInput={(e) => setName(e.currentTarget.value)} /></label>
+        <label>Name of the copy<input autoFocus required maxLength={128} value={name} onInput={(e) => setName(e.currentTarget.value)} /></label>
         <label>Up to turn<input type="number" min="1" max={session.last_turn} required value={last} onInput={(e) => setLast(e.currentTarget.value)} /></label>
         {error && <Trouble error={error} />}
         <div class="actions">

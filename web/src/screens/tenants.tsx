@@ -76,7 +76,7 @@ function NewTenant({ onClose, onMade }: { onClose: () => void; onMade: (made: Sc
   return (
     <Dialog title="New tenant" onClose={onClose}>
       <form onSubmit={submit}>
-        <label>Its id, which stays<input autoFocus required pattern="[A-Za-z0-9._:@\-]{1,128}" value={form.id} onInput={(e) => setForm({ ...form, id: e.currentTarget.value })} autocomplete="off" spellcheck={false} /></label>
+        <label>Its id, which stays<input autoFocus required maxLength={128} value={form.id} onInput={(e) => setForm({ ...form, id: e.currentTarget.value })} autocomplete="off" spellcheck={false} /></label>
         <label>Its name<input value={form.name} onInput={(e) => setForm({ ...form, name: e.currentTarget.value })} autocomplete="off" /></label>
         {error && <Trouble error={error} />}
         <div class="actions"><button type="button" onClick={onClose}>Cancel</button><button type="submit" class="primary">Make it</button></div>

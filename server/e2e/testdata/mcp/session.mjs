@@ -38,11 +38,11 @@ const call = async (name, args) => {
   return {...result, text: result.content[0].text};
 };
 const stored = await call("memory_store", {key: "favourite colour", content: "Ada's favourite colour is teal. 👩‍🚀"});
-assert.equal(stored.structuredContent.key, "favourite_colour");
+assert.equal(stored.structuredContent.key, "favourite colour");
 assert.equal(stored.structuredContent.created, true);
 const recalled = await call("memory_recall", {query: "which colour does Ada like?"});
 assert.match(recalled.text, /teal\. 👩‍🚀/u);
-assert.equal(recalled.structuredContent.memories[0].key, "favourite_colour");
+assert.equal(recalled.structuredContent.memories[0].key, "favourite colour");
 const wrong = await call("memory_store", {key: "k", content: "c", importance: "very", colour: 1});
 assert.equal(wrong.isError, true);
 assert.match(wrong.text, /importance: .*colour: /);

@@ -1,0 +1,305 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+)
+
+// Reasons for what a window leaves out or labels because of delegations.
+const (
+	reasonReported = "delegated: a call of the main agent and its result stand for it"
+	reasonInner    = "delegated: the main agent sees the result"
+	reasonLabel    = "delegated: the label says whose result it is"
+	reasonTopLevel = "top_level: a delegation sees the results of the top level, not its chat"
+)
+
+// scoped is what a viewer sees of a message of another agent.
+type scoped struct {
+	fate plan.Fate
+	text string // if the fate is plan.Replace
+}
+
+// scope decides what the viewer sees of other agents' messages, by message number, unless it is to see them whole. A
+// viewer in a delegation sees results of the top level. The main agent sees the results of delegations.
+func (a *assembly) scope() error {
+	a.scopes = nil
+	switch v := &a.request.Viewer; {
+	case v.Whole || v.Alone:
+		return nil
+	case a.viewerDelegation() != "":
+		a.scopeDelegation()
+		return nil
+	}
+	return a.scopeMain()
+}
+
+func (a *assembly) setScope(r *cache.Row, s scoped) {
+	if a.scopes == nil {
+		a.scopes = map[uint64]scoped{}
+	}
+	s.fate.Step = -1
+	a.scopes[r.Seq] = s
+}
+
+// scopeDelegation hides what the top level says besides calls with results, and messages between agents.
+func (a *assembly) scopeDelegation() {
+	answered := answeredCalls(a.rows)
+	for _, r := range a.rows {
+		if r.Header.Delegation == "" && r.Kind != plan.KindA2A && !answered[r.Call] {
+			a.setScope(r, scoped{fate: plan.Fate{Action: plan.Drop, Reason: reasonTopLevel}})
+		}
+	}
+}
+
+// answeredCalls returns the messages with calls that have at least one result.
+func answeredCalls(rows []*cache.Row) map[uint64]bool {
+	out := map[uint64]bool{}
+	for _, r := range rows {
+		if r.Role == plan.RoleTool && r.Call != r.Seq {
+			out[r.Call] = true
+		}
+	}
+	return out
+}
+
+// newestResults returns which rows are the newest results of the top level, with their calls, that take at most so many
+// tokens as stored.
+func (a *assembly) newestResults(rows []*cache.Row, most int) map[*cache.Row]bool {
+	answered, tokens := answeredCalls(rows), map[uint64]int{}
+	var calls []uint64
+	for _, r := range rows {
+		if r.Header.Delegation != "" || r.Lost() || !answered[r.Call] {
+			continue
+		}
+		if _, known := tokens[r.Call]; !known {
+			calls = append(calls, r.Call)
+		}
+		tokens[r.Call] += int(r.Tokens[a.Encoding])
+	}
+	slices.Sort(calls)
+	for len(calls) > 0 && tokens[calls[len(calls)-1]] <= most {
+		most -= tokens[calls[len(calls)-1]]
+		tokens[calls[len(calls)-1]] = -1 // shown
+		calls = calls[:len(calls)-1]
+	}
+	out := map[*cache.Row]bool{}
+	for _, r := range rows {
+		if tokens[r.Call] < 0 && r.Header.Delegation == "" {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+// run is what one delegation said in one turn.
+type run struct {
+	rows        []*cache.Row
+	first, last uint64 // numbers of its messages
+}
+
+// runs returns the considered runs, oldest first.
+func (a *assembly) runs() []*run {
+	type key struct {
+		delegation string
+		turn       uint32
+	}
+	var out []*run
+	known := map[key]*run{}
+	for _, r := range a.rows {
+		if r.Header.Delegation == "" {
+			continue
+		}
+		k := key{r.Header.Delegation, r.Turn}
+		if call := a.rowOf(r.Call); call != nil {
+			k.turn = call.Turn
+		}
+		at := known[k]
+		if at == nil {
+			at = &run{first: r.Seq}
+			known[k] = at
+			out = append(out, at)
+		}
+		at.rows, at.last = append(at.rows, r), r.Seq
+	}
+	return out
+}
+
+// scopeMain shows the main agent the result of each delegation with a label, and none of its other messages. A run that
+// a call of the main agent began is represented by that call and its result.
+func (a *assembly) scopeMain() error {
+	var spans [][2]uint64
+	for i, run := range a.runs() {
+		if i == 0 {
+			spans = a.callSpans()
+		}
+		reported := slices.ContainsFunc(spans, func(s [2]uint64) bool { return s[0] < run.first && run.last < s[1] })
+		if !reported {
+			var err error
+			if reported, err = a.reported(run); err != nil {
+				return err
+			}
+		}
+		if reported {
+			for _, r := range run.rows {
+				a.setScope(r, scoped{fate: plan.Fate{Action: plan.Drop, Reason: reasonReported}})
+			}
+		} else if err := a.label(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callSpans returns the numbers of the main agent's calls and of their last results. A call that lacks a result may
+// still get one until the main agent's user goes on.
+func (a *assembly) callSpans() (spans [][2]uint64) {
+	for i, r := range a.rows {
+		if r.Header.Delegation != "" || r.Calls == 0 {
+			continue
+		}
+		span, results := [2]uint64{r.Seq, r.Seq}, 0
+		for _, later := range a.rows[i+1:] {
+			if later.Call == r.Seq {
+				span[1] = max(span[1], later.Seq)
+				results++
+			}
+		}
+		if results < int(r.Calls) {
+			span[1] = math.MaxUint64
+			for _, later := range a.rows[i+1:] {
+				if later.Header.Delegation == "" && later.Role == plan.RoleUser && later.Kind != plan.KindA2A {
+					span[1] = later.Seq
+					break
+				}
+			}
+		}
+		spans = append(spans, span)
+	}
+	return spans
+}
+
+// answer returns the last message of a run if it is a text, and nil while the run has none.
+func (run *run) answer() *cache.Row {
+	r := run.rows[len(run.rows)-1]
+	if r.Role == plan.RoleAssistant && r.Calls == 0 && r.Kind == plan.KindChat && !r.Lost() && !r.Damaged.Load() {
+		return r
+	}
+	return nil
+}
+
+// task returns the first user message of a run, or nil.
+func (run *run) task() *cache.Row {
+	for _, r := range run.rows {
+		if r.Role == plan.RoleUser && !r.Lost() && !r.Damaged.Load() {
+			return r
+		}
+	}
+	return nil
+}
+
+// reported reports whether the main agent's first turn after a run has a call that gave the run its task, or a result
+// that quotes the run's answer. The agent posts such a turn after those of its sub-agents.
+func (a *assembly) reported(run *run) (bool, error) {
+	answer, err := a.firstLine(run.answer())
+	if err != nil {
+		return false, err
+	}
+	task, err := a.firstLine(run.task())
+	if err != nil {
+		return false, err
+	}
+	turn := uint32(0)
+	for _, r := range a.rows {
+		if r.Seq < run.last || r.Header.Delegation != "" {
+			continue
+		}
+		if turn == 0 {
+			turn = r.Turn
+		}
+		if r.Turn != turn {
+			break
+		}
+		if r.Lost() || r.Damaged.Load() || r.Calls == 0 && r.Role != plan.RoleTool {
+			continue
+		}
+		m, err := a.body(r)
+		if err != nil {
+			return false, err
+		}
+		if r.Role == plan.RoleTool && answer != "" && strings.Contains(m.Text, answer) {
+			return true, nil
+		}
+		for _, c := range m.Calls {
+			if c.ID == run.rows[0].Header.Delegation || task != "" && strings.Contains(c.Arguments, task) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// firstLine returns the first words of a message that stand unchanged in JSON as in a text, at most 200 bytes.
+func (a *assembly) firstLine(r *cache.Row) (string, error) {
+	if r == nil {
+		return "", nil
+	}
+	m, err := a.body(r)
+	if err != nil {
+		return "", err
+	}
+	line := strings.TrimSpace(m.Text)
+	if end := strings.IndexAny(line, "\n\r\t\"\\<>&"); end >= 0 {
+		line = line[:end]
+	}
+	return head(strings.TrimSpace(line), 200), nil
+}
+
+// head returns the beginning of a text in at most so many bytes, without half a character.
+func head(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
+// label shows the main agent a run's answer with the run's task, or the calls and results of a run that has not
+// answered.
+func (a *assembly) label(run *run) error {
+	answer := run.answer()
+	for _, r := range run.rows {
+		inner := r.Kind != plan.KindA2A && r != answer && (answer != nil || r.Role == plan.RoleUser)
+		if inner {
+			a.setScope(r, scoped{fate: plan.Fate{Action: plan.Drop, Reason: reasonInner}})
+		}
+	}
+	if answer == nil {
+		return nil
+	}
+	m, err := a.body(answer)
+	if err != nil {
+		return err
+	}
+	who := answer.Header.Agent
+	if who == "" {
+		who = answer.Header.Delegation
+	}
+	text := fmt.Sprintf("[result from %s] %s", who, m.Text)
+	if task := run.task(); task != nil {
+		m, err := a.body(task)
+		if err != nil {
+			return err
+		}
+		words := strings.Join(strings.Fields(m.Text), " ")
+		if short := head(words, 400); short != words {
+			words = short + " …"
+		}
+		text = fmt.Sprintf("[delegated to %s: %s]\n%s", who, words, text)
+	}
+	a.setScope(answer, scoped{fate: plan.Fate{Action: plan.Replace, Reason: reasonLabel}, text: text})
+	return nil
+}
