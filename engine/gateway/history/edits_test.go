@@ -70,10 +70,7 @@ func TestEditsInPlace(t *testing.T) {
 			c.Drain()
 		}
 		decisions = append(decisions, c.Ask(`{"session_id":"s"}`).DecisionID)
-<<<<<<< HEAD
-=======
 		c.has(words[n])
->>>>>>> main
 		if len(gone) > 0 && c.has(gone[r.IntN(len(gone))]) {
 			t.Fatalf("one of %q is found", gone)
 		}
