@@ -11,8 +11,11 @@ import (
 // Long reports whether MNEME_CAMPAIGN is "long", as scripts/campaigns sets it.
 func Long() bool { return os.Getenv("MNEME_CAMPAIGN") == "long" }
 
-// Size returns long in a long run and short otherwise.
+// Size returns long in a long run and short otherwise. MNEME_SIZE is another size, to run a part.
 func Size(short, long int) int {
+	if n, err := strconv.Atoi(os.Getenv("MNEME_SIZE")); err == nil && n > 0 {
+		return n
+	}
 	if Long() {
 		return long
 	}
