@@ -124,7 +124,7 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 		return nil, err
 	}
 	a.pinc = d.Project.Incarnation
-	a.memories, err = svc.reminders.ForReplay(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten)
+	a.memories, err = svc.reminders.ForReplay(ctx, d.Reader, a.pinc, d.Memories, d.Reminder, d.Forgotten)
 	if err != nil {
 		return nil, err
 	}

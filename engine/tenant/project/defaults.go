@@ -32,7 +32,7 @@ func builtIn() Settings {
 	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
 		Oversized:        "shorten",
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000, EmbeddingTimeoutMS: 300,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
+		DailyMemoryDays: 7, MemoryNamespace: []string{}, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "tool-pair-trim", Standard: true}},

@@ -21,28 +21,31 @@ type Settings struct {
 	SessionHistoryDepth int `json:"session_history_depth"` // turns
 	// SessionHistoryDepthStep is by how many turns the depth moves at a time. If only the depth is set, the step is 1,
 	// so that exactly that many turns are shown in full.
-	SessionHistoryDepthStep   int            `json:"session_history_depth_step"`
-	HistoryMaxMessages        int            `json:"history_max_messages"` // 0 means no limit
-	HistoryMaxTokens          int            `json:"history_max_tokens"`   // 0 means no limit
-	Oversized                 string         `json:"oversized"`            // shorten or refuse
-	SummaryEnabled            bool           `json:"summary_enabled"`
-	SummaryThreshold          int            `json:"summary_threshold"`        // messages
-	SummaryThresholdTokens    int            `json:"summary_threshold_tokens"` // 0 means three fifths of the budget
-	SummaryKeepLast           int            `json:"summary_keep_last"`        // messages
-	SummaryModel              string         `json:"summary_model"`            // "" means the operator's
-	SummaryMode               string         `json:"summary_mode"`             // background or wait
-	SummaryWaitMS             int            `json:"summary_wait_ms"`
-	EmbeddingModel            string         `json:"embedding_model"`             // "" means no vectors
-	EmbeddingDimensions       int            `json:"embedding_dimensions"`        // 0 means the model's own
-	EmbeddingTimeoutMS        int            `json:"embedding_timeout_ms"`        // of a query
-	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
-	DailyMemoryDays           int            `json:"daily_memory_days"`
-	DecisionRetentionDays     int            `json:"decision_retention_days"`
-	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
-	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
-	TokenScale                Scale          `json:"token_scale"`
-	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
-	Pipeline                  []PipelineStep `json:"pipeline"`
+	SessionHistoryDepthStep   int    `json:"session_history_depth_step"`
+	HistoryMaxMessages        int    `json:"history_max_messages"` // 0 means no limit
+	HistoryMaxTokens          int    `json:"history_max_tokens"`   // 0 means no limit
+	Oversized                 string `json:"oversized"`            // shorten or refuse
+	SummaryEnabled            bool   `json:"summary_enabled"`
+	SummaryThreshold          int    `json:"summary_threshold"`        // messages
+	SummaryThresholdTokens    int    `json:"summary_threshold_tokens"` // 0 means three fifths of the budget
+	SummaryKeepLast           int    `json:"summary_keep_last"`        // messages
+	SummaryModel              string `json:"summary_model"`            // "" means the operator's
+	SummaryMode               string `json:"summary_mode"`             // background or wait
+	SummaryWaitMS             int    `json:"summary_wait_ms"`
+	EmbeddingModel            string `json:"embedding_model"`             // "" means no vectors
+	EmbeddingDimensions       int    `json:"embedding_dimensions"`        // 0 means the model's own
+	EmbeddingTimeoutMS        int    `json:"embedding_timeout_ms"`        // of a query
+	ConversationRetentionDays *int   `json:"conversation_retention_days"` // nil means forever
+	DailyMemoryDays           int    `json:"daily_memory_days"`
+	// MemoryNamespace is the namespace of sessions that have none of their own; [] means that they share the project's
+	// memories. See Settings.Namespace.
+	MemoryNamespace       []string       `json:"memory_namespace"`
+	DecisionRetentionDays int            `json:"decision_retention_days"`
+	Decisions             string         `json:"decisions"` // which are kept: all, errors or none
+	Tokenizer             string         `json:"tokenizer"` // one of Encodings
+	TokenScale            Scale          `json:"token_scale"`
+	ImageTokens           string         `json:"image_tokens"` // current or earlier, see tokens.Rule
+	Pipeline              []PipelineStep `json:"pipeline"`
 	ProxySettings
 }
 
@@ -116,7 +119,7 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	before := s
 	// Decoding would merge what is set into the entries of the defaults.
-	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields = nil, nil, nil, nil
+	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields, s.MemoryNamespace = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
 	var depths struct {
@@ -137,6 +140,9 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	if s.ProxySessionFields == nil {
 		s.ProxySessionFields = before.ProxySessionFields
+	}
+	if s.MemoryNamespace == nil {
+		s.MemoryNamespace = before.MemoryNamespace
 	}
 	return s, err
 }
@@ -411,6 +417,9 @@ func (s *Settings) check() error {
 	}
 	if s.ImageTokens != "current" && s.ImageTokens != "earlier" {
 		return fault.InvalidField("image_tokens", "invalid_value", "must be current or earlier")
+	}
+	if err := ident.CheckNamespace("memory_namespace", s.MemoryNamespace); err != nil {
+		return err
 	}
 	if err := s.ProxySettings.check(); err != nil {
 		return err
