@@ -179,7 +179,8 @@ func defaults(t *testing.T, pairs ...string) *project.Settings {
 // Every project setting has a default that an operator can set in each of the three ways, and that takes effect.
 func TestConfigOfDefaults(t *testing.T) {
 	values := map[string]string{"session_history_depth": "7", "session_history_depth_step": "6",
-		"history_max_messages": "8", "history_max_tokens": "9",
+		"history_max_messages": "8", "history_max_tokens": "9", "history_low_water": "0.6", "history_ledger_tokens": "300",
+		"reasoning": "content", "tool_results": "markdown",
 		"oversized": "refuse", "summary_enabled": "true", "summary_threshold": "39", "summary_threshold_tokens": "900",
 		"summary_keep_last": "11", "summary_model": "small",
 		"summary_mode": "wait", "summary_wait_ms": "5", "embedding_model": "near", "embedding_dimensions": "64",

@@ -20,7 +20,7 @@ type importer struct {
 	Imports    []string
 }
 
-// libraries maps libraries to the packages that may import them. Subpackages may import them, too.
+// libraries maps libraries to the packages that may import them, separated by blanks. Subpackages may import them, too.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":           "server",
 	"github.com/google/jsonschema-go":    "server", // describes Go types for openapi.json
@@ -33,7 +33,8 @@ var libraries = map[string]string{
 	"github.com/jackc/pgx":               "engine/store/pgstore",
 	"github.com/pkoukk/tiktoken-go":      "engine/message/tiktoken",
 	"github.com/klauspost/compress/s2":   "engine/store/badgerstore", // Badger's tables
-	"github.com/klauspost/compress/zstd": "engine/store/backup",
+	"github.com/klauspost/compress/zstd": "engine/store/backup engine/gateway/relay",
+	"github.com/andybalholm/brotli":      "engine/gateway/relay",
 	"github.com/sashabaranov/go-openai":  "engine/openai",
 	"github.com/blevesearch":             "engine/memory/snowball",
 	"golang.org/x/text":                  "engine/memory", // snowball and model2vec
@@ -160,14 +161,16 @@ func forbidden(from, imported string) string {
 		return "" // the config file, the descriptions in openapi.json and the scripts of the demo are YAML
 	}
 	folder := strings.TrimPrefix(strings.TrimPrefix(from, modulePath), "/")
-	for library, home := range libraries {
+	for library, homes := range libraries {
 		if !strings.HasPrefix(imported, library) {
 			continue
 		}
-		if folder == home || strings.HasPrefix(folder, home+"/") {
-			return ""
+		for home := range strings.FieldsSeq(homes) {
+			if folder == home || strings.HasPrefix(folder, home+"/") {
+				return ""
+			}
 		}
-		return "only " + home + " may import it"
+		return "only " + homes + " may import it"
 	}
 	return "no package may import that library: add it to libraries"
 }

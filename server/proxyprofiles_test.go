@@ -17,6 +17,7 @@ type recorder struct {
 	*httptest.Server
 	mu      sync.Mutex
 	replies []string
+	refuses string // calls whose body contains it are a 422; empty: none
 	bodies  []string
 	headers []http.Header
 }
@@ -29,6 +30,11 @@ func startRecorder(t *testing.T, replies ...string) *recorder {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.bodies, r.headers = append(r.bodies, string(body)), append(r.headers, req.Header)
+		if r.refuses != "" && strings.Contains(string(body), r.refuses) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"detail":[{"loc":["body","`+r.refuses+`"],"msg":"Extra inputs are not permitted"}]}`)
+			return
+		}
 		reply := r.replies[min(len(r.bodies), len(r.replies))-1]
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasPrefix(reply, "data:") {

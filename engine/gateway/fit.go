@@ -18,7 +18,7 @@ import (
 // reasoning that it is wanted, or the provider's profile says so.
 func reasoning(ask *Ask) (shown, name string) {
 	if ask.Body.Format != chat.OpenAIChat {
-		return "", ""
+		return window.ReasoningNone, ""
 	}
 	open := max(0, len(ask.Body.Messages)-len(ask.Pending))
 	if name = wire.ReasoningName(ask.Body.Messages[:open]); name != "" {
@@ -31,7 +31,7 @@ func reasoning(ask *Ask) (shown, name string) {
 	case name != "":
 		return window.ReasoningPending, name
 	}
-	return "", ""
+	return window.ReasoningNone, ""
 }
 
 // fit changes the messages of a chat window to what its provider takes. The first may be the client's system prompt.

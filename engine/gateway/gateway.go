@@ -297,6 +297,8 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 		}
 		req.Budget.ContextWindow, req.Budget.ReserveTokens = &ask.ContextTokens, &reserve
 	}
+	// The project's settings for both are of windows that clients ask for. A call shows what its client shows.
+	req.ToolResults = window.ToolResultsMessages
 	req.Reasoning, out.reasoning = reasoning(ask)
 	req.Memories = &window.MemoryRequest{Namespace: ask.Namespace}
 	if b := ask.Body.CacheControl; b.Top {

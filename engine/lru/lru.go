@@ -50,9 +50,9 @@ func (m *Map[T]) Cell(key string) *Cell[T] {
 }
 
 // Get returns the value of a key, if there is one.
-func (m *Map[T]) Get(key string) (v T, ok bool) {
+func (m *Map[T]) Get(key []byte) (v T, ok bool) {
 	m.mu.Lock()
-	el, ok := m.cells[key]
+	el, ok := m.cells[string(key)]
 	if !ok {
 		m.mu.Unlock()
 		return v, false

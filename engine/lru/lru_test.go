@@ -21,7 +21,7 @@ func TestBound(t *testing.T) {
 			m.Remove(c.Key)
 		case 3:
 			m.Put(c.Key, n, random.IntN(4_000))
-			if v, ok := m.Get(c.Key); !ok || v != n {
+			if v, ok := m.Get([]byte(c.Key)); !ok || v != n {
 				t.Fatalf("step %d: %s is %d, %v; want %d", n, c.Key, v, ok, n)
 			}
 		case 1:

@@ -182,7 +182,8 @@ func (a *assembly) Bare(it *plan.Item) (uint32, error) {
 	}
 	texts := make([]string, len(documents))
 	for i := range documents {
-		if texts[i] = documents[i].Text; documents[i].shown {
+		texts[i] = documents[i].Text
+		if documents[i].shown {
 			texts[i] = plan.Placeholder
 		}
 	}

@@ -21,13 +21,16 @@ import (
 // call's own messages.
 const maxPending = 1024
 
-// The values of Request.Reasoning.
+// The values of Request.Reasoning and Request.ToolResults.
 const (
-	ReasoningContent = "content"
-	ReasoningPending = "pending"
+	ReasoningContent    = "content"
+	ReasoningPending    = "pending"
+	ReasoningNone       = "none"
+	ToolResultsMessages = "messages"
+	ToolResultsMarkdown = "markdown"
 )
 
-var reasonings = map[string]cache.ReasoningShown{"": cache.NoReasoning, ReasoningPending: cache.PendingReasoning,
+var reasonings = map[string]cache.ReasoningShown{ReasoningNone: cache.NoReasoning, ReasoningPending: cache.PendingReasoning,
 	ReasoningContent: cache.AllReasoning}
 
 // Request asks what the model should see next. Pointers distinguish absent values from zero.
@@ -44,9 +47,10 @@ type Request struct {
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
 	Format        string                 `json:"format,omitempty"`
 	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
-	// Reasoning says whose reasoning is shown as reasoning_content: content, of all messages; pending, of Pending only.
+	// Reasoning says whose reasoning is shown as reasoning_content: content, of all messages; pending, of Pending only;
+	// none. The default is the project's.
 	Reasoning   string `json:"reasoning,omitempty"`
-	ToolResults string `json:"tool_results,omitempty"`
+	ToolResults string `json:"tool_results,omitempty"` // messages or markdown; the default is the project's
 	Explain     bool   `json:"explain,omitempty"`
 	// CacheControl says how to treat breakpoints in anthropic.messages: auto, keep (the default) or strip.
 	CacheControl string `json:"cache_control,omitempty"`
@@ -104,9 +108,9 @@ func (a *assembly) prepare() error {
 	if a.format, err = transcript.ParseFormat(req.Format, true); err != nil {
 		return err
 	}
-	switch req.ToolResults {
-	case "", "messages":
-	case "markdown":
+	switch cmp.Or(req.ToolResults, s.ToolResults) {
+	case ToolResultsMessages:
+	case ToolResultsMarkdown:
 		a.markdown = true
 	default:
 		return fault.InvalidField("tool_results", "invalid_value", "must be messages or markdown")
@@ -114,9 +118,9 @@ func (a *assembly) prepare() error {
 	if !prompt.CacheControl(req.CacheControl).Valid() {
 		return fault.InvalidField("cache_control", "invalid_value", "must be auto, keep or strip")
 	}
-	reasoning, ok := reasonings[req.Reasoning]
+	reasoning, ok := reasonings[cmp.Or(req.Reasoning, s.Reasoning)]
 	if !ok {
-		return fault.InvalidField("reasoning", "invalid_value", "must be content or pending, or left out")
+		return fault.InvalidField("reasoning", "invalid_value", "must be none, pending or content, or left out")
 	}
 	if a.system, err = render.ParseSystem(req.System); err != nil {
 		return fault.InvalidField("system", "invalid_value", "%s", err)

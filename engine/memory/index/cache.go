@@ -3,11 +3,13 @@ package index
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
@@ -22,14 +24,14 @@ import (
 
 // Limits of the cache, in bytes: of what is cached of all spaces, and of the states that it belongs to.
 const (
-	cacheBytes  = 64 << 20
+	cacheBytes  = 128 << 20
 	statesBytes = 4 << 20
 )
 
 // cache is what a process remembers of indexes. It is safe for concurrent use.
 type cache struct {
 	states *lru.Map[*cachedState]
-	parts  *lru.Map[any] // termBlocks, []byte of a document, *dictionary
+	parts  *lru.Map[any] // cachedTerm, []byte of a document, *dictionary
 	last   atomic.Uint64 // number given to a state
 }
 
@@ -85,9 +87,12 @@ const (
 	dictionaryPart = 't' // then a letter
 )
 
-func (s *cachedState) key(kind byte, rest ...[]byte) string {
-	return string(slices.Concat(append([][]byte{binary.BigEndian.AppendUint64(nil, s.number), {kind}}, rest...)...))
+// appendKey appends the key of a part.
+func (s *cachedState) appendKey(b []byte, kind byte, of []byte) []byte {
+	return append(append(binary.BigEndian.AppendUint64(b, s.number), kind), of...)
 }
+
+func (s *cachedState) key(kind byte, of []byte) string { return string(s.appendKey(nil, kind, of)) }
 
 // look calls found with the parts that belong to the named state. names are the keys without the state.
 func (c *cache) look(s *cachedState, name string, kind byte, names [][]byte, found func(i int, part any)) {
@@ -96,8 +101,9 @@ func (c *cache) look(s *cachedState, name string, kind byte, names [][]byte, fou
 	if s.name != name || name == "" {
 		return
 	}
+	var room [128]byte
 	for i, n := range names {
-		if part, ok := c.parts.Get(s.key(kind, n)); ok {
+		if part, ok := c.parts.Get(s.appendKey(room[:0], kind, n)); ok {
 			found(i, part)
 		}
 	}
@@ -110,6 +116,29 @@ func (c *cache) keep(s *cachedState, name string, kind byte, of []byte, part any
 	if s.name == name && name != "" {
 		c.parts.Put(s.key(kind, of), part, size)
 	}
+}
+
+// addBlocks caches blocks of a term, if the state is still the named one.
+func (c *cache) addBlocks(s *cachedState, name, term string, more cachedTerm) {
+	s.Lock()
+	defer s.Unlock()
+	if s.name != name || name == "" {
+		return
+	}
+	key := s.appendKey(nil, blocksPart, []byte(term))
+	if part, ok := c.parts.Get(key); ok {
+		all := maps.Clone(part.(cachedTerm))
+		maps.Copy(all, more)
+		more = all
+	}
+	c.parts.Put(string(key), more, more.size())
+}
+
+// grow counts the size of a term again, because some of its blocks were decoded.
+func (c *cache) grow(s *cachedState, name string, b termBlocks) {
+	c.look(s, name, blocksPart, [][]byte{[]byte(b.term)}, func(_ int, part any) {
+		c.parts.Put(s.key(blocksPart, []byte(b.term)), part, part.(cachedTerm).size())
+	})
 }
 
 // advance tells that this process changed the space from one state into another, in which the blocks of the terms,
@@ -127,13 +156,13 @@ func (c *cache) advance(s *cachedState, from, to string, terms []string, places 
 		letters[firstLetter(term)] = append(letters[firstLetter(term)], term)
 	}
 	for _, at := range places {
-		c.parts.Remove(s.key(documentPart, placeBytes(at)))
+		c.parts.Remove(s.key(documentPart, appendPlace(nil, at)))
 	}
 	for letter, more := range letters {
-		key := s.key(dictionaryPart, []byte(letter))
+		key := s.appendKey(nil, dictionaryPart, []byte(letter))
 		if d, ok := c.parts.Get(key); ok {
 			with := d.(*dictionary).with(more)
-			c.parts.Put(key, with, with.size())
+			c.parts.Put(string(key), with, with.size())
 		}
 	}
 }
@@ -144,16 +173,42 @@ type subset struct {
 	namespace uint64
 }
 
-// termBlocks are the blocks of a term, by subset. They are never changed.
-type termBlocks map[subset][]store.Item
+// termBlocks are some of a term's blocks.
+type termBlocks struct {
+	term    string
+	items   []store.Item
+	decoded *atomic.Pointer[postings] // of the items, once they are; nil if they are not cached
+}
+
+// first returns the first block.
+func (b termBlocks) first() termBlocks {
+	return termBlocks{term: b.term, items: b.items[:min(len(b.items), 1)]}
+}
+
+// cachedTerm is the cached blocks of a term by subset. It is never changed.
+type cachedTerm map[subset]termBlocks
+
+// size returns the size of a cached term in bytes.
+func (t cachedTerm) size() (n int) {
+	for _, b := range t {
+		for _, it := range b.items {
+			n += len(it.Key) + len(it.Value) + itemSize
+		}
+		if p := b.decoded.Load(); p != nil {
+			n += len(p.list) * int(unsafe.Sizeof(rank.Posting{}))
+		}
+	}
+	return n
+}
 
 func firstLetter(term string) string {
 	_, size := utf8.DecodeRuneInString(term)
 	return term[:size]
 }
 
-func placeBytes(at rank.Place) []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, placeSize), at.Namespace)
+// appendPlace appends a place as it ends keys.
+func appendPlace(b []byte, at rank.Place) []byte {
+	b = binary.BigEndian.AppendUint64(b, at.Namespace)
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, at.Stream), at.Pos)
 }
 
@@ -195,8 +250,9 @@ func (d *dictionary) beginning(prefix string) (terms []string, all bool) {
 	return d.terms[from:to], d.whole || to < len(d.terms)
 }
 
-// ownItems returns a copy of items that shares no memory with anything else, and its size.
-func ownItems(items []store.Item) (out []store.Item, size int) {
+// ownItems returns a copy of items that shares no memory with anything else.
+func ownItems(items []store.Item) []store.Item {
+	size := 0
 	for _, it := range items {
 		size += len(it.Key) + len(it.Value)
 	}
@@ -205,11 +261,11 @@ func ownItems(items []store.Item) (out []store.Item, size int) {
 		all = append(all, b...)
 		return all[len(all)-len(b) : len(all) : len(all)]
 	}
-	out = make([]store.Item, len(items))
+	out := make([]store.Item, len(items))
 	for i, it := range items {
 		out[i] = store.Item{Key: copied(it.Key), Value: copied(it.Value)}
 	}
-	return out, size + itemSize*len(items)
+	return out
 }
 
 // itemSize is the size of an item besides its key and value, in bytes.

@@ -1,7 +1,8 @@
 package index
 
 import (
-	"maps"
+	"slices"
+	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -11,11 +12,11 @@ import (
 type blocksOf struct {
 	s       *search
 	terms   []string
-	subsets []subset       // of the blocks of each term
-	found   [][]store.Item // by term and subset
-	cached  bool           // some were cached
-	missing []int          // indexes of found
-	ranges  []store.Range  // of what is missing: perSubset each
+	subsets []subset      // of the blocks of each term
+	found   []termBlocks  // by term and subset
+	cached  bool          // some were cached
+	missing []int         // indexes of found
+	ranges  []store.Range // of what is missing: perSubset each
 }
 
 // blocksOf looks for the blocks of terms in the cache, if that belongs to the named state.
@@ -31,12 +32,12 @@ func (s *search) blocksOf(terms []string, state string) *blocksOf {
 	for i, term := range terms {
 		names[i] = []byte(term)
 	}
-	b.found = make([][]store.Item, len(terms)*len(b.subsets))
+	b.found = make([]termBlocks, len(terms)*len(b.subsets))
 	have := make([]bool, len(b.found))
 	s.svc.cache.look(s.cached, state, blocksPart, names, func(i int, part any) {
 		for n, sub := range b.subsets {
 			at := i*len(b.subsets) + n
-			b.found[at], have[at] = part.(termBlocks)[sub]
+			b.found[at], have[at] = part.(cachedTerm)[sub]
 			b.cached = b.cached || have[at]
 		}
 	})
@@ -62,69 +63,42 @@ func (b *blocksOf) add(read [][]store.Item, state string) {
 	if b.subsets[0].all {
 		each = 1
 	}
-	added := map[int]termBlocks{} // by index of the term
+	added := map[int]cachedTerm{} // by index of the term
 	for n, at := range b.missing {
-		for _, items := range read[n*each : (n+1)*each] {
-			b.found[at] = append(b.found[at], items...)
-		}
 		term := at / len(b.subsets)
+		var items []store.Item
+		for _, some := range read[n*each : (n+1)*each] {
+			items = append(items, some...)
+		}
+		b.found[at] = termBlocks{term: b.terms[term], items: items}
+		// A damaged block is not cached.
+		if state == "" || slices.ContainsFunc(items, func(it store.Item) bool { return it.Value == nil }) {
+			continue
+		}
+		// What was read shares its memory with everything from the same read.
+		b.found[at].items, b.found[at].decoded = ownItems(items), new(atomic.Pointer[postings])
 		if added[term] == nil {
-			added[term] = termBlocks{}
+			added[term] = cachedTerm{}
 		}
 		added[term][b.subsets[at%len(b.subsets)]] = b.found[at]
 	}
-	if state == "" {
-		return
-	}
 	for i, more := range added {
-		b.keep(b.terms[i], more, state)
+		b.s.svc.cache.addBlocks(b.s.cached, state, b.terms[i], more)
 	}
-}
-
-// keep caches blocks of a term, unless one is damaged.
-func (b *blocksOf) keep(term string, more termBlocks, state string) {
-	size := 0
-	for sub, items := range more {
-		for _, it := range items {
-			if it.Value == nil {
-				return
-			}
-		}
-		// What was read shares its memory with everything from the same read.
-		own, n := ownItems(items)
-		more[sub], size = own, size+n
-	}
-	cache, cached := b.s.svc.cache, b.s.cached
-	cache.look(cached, state, blocksPart, [][]byte{[]byte(term)}, func(_ int, part any) {
-		for sub, items := range part.(termBlocks) {
-			if _, again := more[sub]; !again {
-				more[sub] = items
-			}
-		}
-	})
-	cache.keep(cached, state, blocksPart, []byte(term), maps.Clone(more), sizeOf(more))
-}
-
-func sizeOf(blocks termBlocks) (size int) {
-	for _, items := range blocks {
-		for _, it := range items {
-			size += len(it.Key) + len(it.Value) + itemSize
-		}
-	}
-	return size
 }
 
 // byTerm returns the blocks of each term, in order.
-func (b *blocksOf) byTerm() [][]store.Item {
-	if b.subsets[0].all {
+func (b *blocksOf) byTerm() []termBlocks {
+	if len(b.subsets) == 1 {
 		return b.found
 	}
-	out := make([][]store.Item, len(b.terms))
+	out := make([]termBlocks, len(b.terms))
 	for i := range out {
-		for _, items := range b.found[i*len(b.subsets) : (i+1)*len(b.subsets)] {
-			for _, it := range items { // The block before a namespace may have been read for the one before it.
-				if n := len(out[i]); n == 0 || string(out[i][n-1].Key) < string(it.Key) {
-					out[i] = append(out[i], it)
+		out[i].term = b.terms[i]
+		for _, some := range b.found[i*len(b.subsets) : (i+1)*len(b.subsets)] {
+			for _, it := range some.items { // The block before a namespace may have been read for the one before it.
+				if n := len(out[i].items); n == 0 || string(out[i].items[n-1].Key) < string(it.Key) {
+					out[i].items = append(out[i].items, it)
 				}
 			}
 		}
@@ -133,7 +107,7 @@ func (b *blocksOf) byTerm() [][]store.Item {
 }
 
 // readBlocks reads the blocks of terms, somewhat later than the query's state unless they are cached.
-func (s *search) readBlocks(terms []string) ([][]store.Item, error) {
+func (s *search) readBlocks(terms []string) ([]termBlocks, error) {
 	b := s.blocksOf(terms, s.state)
 	if len(b.missing) == 0 {
 		return b.byTerm(), nil

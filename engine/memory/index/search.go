@@ -371,44 +371,50 @@ func (s *search) accepts(d *rank.Document) (bool, error) {
 // documents returns the documents at some places; nil where there is none or it cannot be read.
 func (s *search) documents(places []rank.Place) ([]*rank.Document, error) {
 	out := make([]*rank.Document, len(places))
-	var keys [][]byte
-	var stored []int // where the document of each key goes in the result
+	var stored []rank.Place
+	var at []int // where each of them goes in the result
 	for i, place := range places {
-		at, found := slices.BinarySearchFunc(s.fresh, place, func(d *rank.Document, at rank.Place) int {
+		fresh, found := slices.BinarySearchFunc(s.fresh, place, func(d *rank.Document, at rank.Place) int {
 			return d.Compare(at)
 		})
 		switch {
 		case found:
-			out[i] = s.fresh[at]
+			out[i] = s.fresh[fresh]
 		case !s.dead[place]:
-			keys, stored = append(keys, s.documentKey(place)), append(stored, i)
+			stored, at = append(stored, place), append(at, i)
 		}
 	}
-	items, err := s.readDocuments(keys)
+	items, err := s.readDocuments(stored)
 	for n, it := range items {
 		if !there(it) {
 			continue
 		}
-		d := readDocument(it, true)
-		out[stored[n]], s.damaged = d, s.damaged || d == nil
+		d, err := rank.ReadDocument(stored[n], it.Value, false)
+		if err != nil {
+			d, s.damaged = nil, true
+		}
+		out[at[n]] = d
 	}
 	return out, err
 }
 
-// readDocuments reads records of documents in blocks. Those that are not cached are read somewhat later than the
+// readDocuments reads the records of documents in blocks. Those that are not cached are read somewhat later than the
 // query's state.
-func (s *search) readDocuments(keys [][]byte) ([]store.Item, error) {
-	out, names := make([]store.Item, len(keys)), make([][]byte, len(keys))
-	for i, key := range keys {
-		names[i] = key[len(key)-placeSize:]
+func (s *search) readDocuments(places []rank.Place) ([]store.Item, error) {
+	out, names := make([]store.Item, len(places)), make([][]byte, len(places))
+	room := make([]byte, 0, len(places)*placeSize)
+	for i, at := range places {
+		room = appendPlace(room, at)
+		names[i] = room[len(room)-placeSize:]
 	}
 	s.svc.cache.look(s.cached, s.state, documentPart, names, func(i int, part any) {
-		out[i] = store.Item{Key: keys[i], Value: part.([]byte)}
+		out[i].Value = part.([]byte)
 	})
-	ask, missing := [][]byte{s.jobKey(), s.corpusKey()}, []int{}
+	var missing []int
+	ask := [][]byte{s.jobKey(), s.corpusKey()}
 	for i := range out {
 		if out[i].Value == nil {
-			ask, missing = append(ask, keys[i]), append(missing, i)
+			ask, missing = append(ask, s.documentKey(places[i])), append(missing, i)
 		}
 	}
 	if len(missing) == 0 {
@@ -420,11 +426,11 @@ func (s *search) readDocuments(keys [][]byte) ([]store.Item, error) {
 	}
 	same := s.state != "" && s.stateIn(r.Keys[0], r.Keys[1]) == s.state
 	for n, it := range r.Keys[2:] {
-		out[missing[n]] = it
 		if same && it.Value != nil {
-			own := bytes.Clone(it.Value) // What was read shares its memory with everything from the same read.
-			s.svc.cache.keep(s.cached, s.state, documentPart, names[missing[n]], own, len(own))
+			it.Value = bytes.Clone(it.Value) // What was read shares its memory with everything from the same read.
+			s.svc.cache.keep(s.cached, s.state, documentPart, names[missing[n]], it.Value, len(it.Value))
 		}
+		out[missing[n]] = it
 	}
 	return out, nil
 }

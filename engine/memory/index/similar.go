@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // Similar is a term whose meaning is like that of a word.
@@ -51,20 +50,21 @@ func (s *search) addSimilar(q *rank.Request) error {
 		if len(w.Similar) == maxSimilar {
 			continue
 		}
-		p, err := s.gather(rank.Word{Terms: []string{terms[i].Term}}, [][]store.Item{blocks})
+		p, err := s.gather(rank.Word{Terms: []string{terms[i].Term}}, []termBlocks{blocks})
 		if err != nil {
 			return err
 		}
-		if len(p.List) > 0 && len(p.List) <= most {
+		if list := p.All(); len(list) > 0 && len(list) <= most {
 			w.Similar = append(w.Similar, rank.Spelled(terms[i].Term))
-			w.Soft = softened(w.Soft, p.List, terms[i].Weight)
+			w.Soft = softened(w.Soft, list, terms[i].Weight)
 		}
 	}
 	for i := range q.Words {
 		w := &q.Words[i]
 		w.Soft = slices.DeleteFunc(w.Soft, func(p rank.Posting) bool {
-			_, own := slices.BinarySearchFunc(w.List, p.Place, func(o rank.Posting, at rank.Place) int { return o.Compare(at) })
-			return own
+			_, stored := slices.BinarySearchFunc(w.List, p.Place, rank.Posting.Compare)
+			_, fresh := slices.BinarySearchFunc(w.Fresh, p.Place, rank.Posting.Compare)
+			return stored || fresh
 		})
 	}
 	return nil

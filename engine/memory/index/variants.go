@@ -31,7 +31,7 @@ type variant struct {
 	term   string
 	edits  int
 	count  int // of documents
-	blocks []store.Item
+	blocks termBlocks
 }
 
 // addVariants adds to words the terms that begin with them, if the words ask for that, and to rare words the terms that
@@ -200,7 +200,7 @@ func (s *search) variants(w *asked, begin string, fits func(term string) (edits 
 }
 
 // without returns the places of documents that contain any of some words.
-func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Place]bool, error) {
+func (s *search) without(words []rank.Word, blocks []termBlocks) (map[rank.Place]bool, error) {
 	out := map[rank.Place]bool{}
 	for _, w := range words {
 		p, err := s.gather(w, blocks[:len(w.Terms)])
@@ -208,8 +208,9 @@ func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Pla
 			return nil, err
 		}
 		blocks = blocks[len(w.Terms):]
-		for i := range p.List {
-			out[p.List[i].Place] = true
+		all := p.All()
+		for i := range all {
+			out[all[i].Place] = true
 		}
 	}
 	return out, nil

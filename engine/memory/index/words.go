@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
@@ -65,11 +66,11 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 
 // estimate counts the postings in blocks. If the query may see all namespaces, the blocks were not read, and each counts
 // as full.
-func (s *search) estimate(blocks []store.Item) (n int) {
+func (s *search) estimate(blocks termBlocks) (n int) {
 	if s.numbers == nil {
-		return len(blocks) * rank.BlockSize
+		return len(blocks.items) * rank.BlockSize
 	}
-	for _, it := range blocks {
+	for _, it := range blocks.items {
 		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // gathering the postings reports an error
 		n += len(s.alive(block))
 	}
@@ -89,15 +90,15 @@ type asked struct {
 	rank.Word
 	as     []string // those of its own terms that are variants of it
 	typo   bool     // the variants are guesses
-	blocks [][]store.Item
-	name   string       // the term of a speaker with this name, or ""
-	said   []store.Item // its blocks
-	length int          // approximate number of all postings
+	blocks []termBlocks
+	name   string     // the term of a speaker with this name, or ""
+	said   termBlocks // its blocks
+	length int        // approximate number of all postings
 }
 
 // rarest removes the words that ranking would ignore as common, before their postings are decoded. If there is a viewer
 // it leaves that to ranking, because documents that the viewer may not see must not influence the choice.
-func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, error) {
+func (s *search) rarest(words []rank.Word, blocks []termBlocks) ([]asked, error) {
 	out := make([]asked, len(words))
 	for i, w := range words {
 		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
@@ -127,17 +128,30 @@ func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, erro
 }
 
 // length counts a term's postings, except those of documents that are dead or that the viewer may not see.
-func (s *search) length(term string, blocks []store.Item) (n int, err error) {
-	for _, it := range blocks {
-		if len(s.dead) == 0 && s.Viewer == "" && s.within == nil {
-			n += rank.BlockLen(it.Value)
-			continue
-		}
-		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // If it does not parse, gathering the postings reports that.
-		if block, err = s.shown(s.alive(block)); err != nil {
+func (s *search) length(term string, blocks termBlocks) (n int, err error) {
+	switch {
+	case s.Viewer != "":
+		list, err := s.shown(s.alive(slices.Clone(s.decode(blocks).list)))
+		if err != nil {
 			return 0, err
 		}
-		n += len(block)
+		n = len(list)
+	case len(s.dead) == 0 && s.within == nil:
+		for _, it := range blocks.items {
+			n += rank.BlockLen(it.Value)
+		}
+	default:
+		list := s.decode(blocks).list
+		for i := range list {
+			if s.inside(list[i].Place) {
+				n++
+			}
+		}
+		for at := range s.dead {
+			if _, found := slices.BinarySearchFunc(list, at, rank.Posting.Compare); found && s.inside(at) {
+				n--
+			}
+		}
 	}
 	for _, d := range s.fresh {
 		if !s.hidden(d.Group) {
@@ -169,14 +183,15 @@ func (s *search) gatherAll(q *rank.Request, words []asked) error {
 			}
 		}
 		if uint64(said)*commonSpeaker >= q.Corpus.Documents {
-			some, err := s.gather(rank.Word{Terms: []string{a.name}}, [][]store.Item{a.said[:min(len(a.said), 1)]})
+			some, err := s.gather(rank.Word{Terms: []string{a.name}}, []termBlocks{a.said.first()})
 			if err != nil {
 				return err
 			}
-			for i := range some.List {
-				q.Speakers.Add(&some.List[i])
+			all := some.All()
+			for i := range all {
+				q.Speakers.Add(&all[i])
 			}
-			if len(some.List) > 0 {
+			if len(all) > 0 {
 				names = append(names, a.withName())
 				continue
 			}
@@ -191,7 +206,7 @@ func (s *search) gatherAll(q *rank.Request, words []asked) error {
 		p.As, p.Typo = a.as, a.typo
 		q.Words = append(q.Words, p)
 	}
-	if slices.ContainsFunc(q.Words, func(p rank.Postings) bool { return len(p.List) > 0 }) {
+	if slices.ContainsFunc(q.Words, func(p rank.Postings) bool { return len(p.List)+len(p.Fresh) > 0 }) {
 		return nil
 	}
 	for _, a := range names {
@@ -212,40 +227,113 @@ func (a asked) withName() asked {
 }
 
 // gather gathers one word's postings, except those of documents that are dead or that the viewer may not see.
-func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, error) {
+func (s *search) gather(w rank.Word, blocks []termBlocks) (rank.Postings, error) {
+	out := rank.Postings{Word: w.Text, Terms: w.Terms}
 	if err := s.ctx.Err(); err != nil {
-		return rank.Postings{}, err
+		return out, err
 	}
-	n := len(s.fresh)
-	for _, items := range blocks {
-		for _, it := range items {
-			n += rank.BlockLen(it.Value)
+	var lists []*postings
+	n := 0
+	for _, b := range blocks {
+		list := s.decode(b)
+		if len(list.list) > 0 {
+			lists, n = append(lists, list), n+len(list.list)
 		}
 	}
-	list := s.buffer.Room(n)
-	for i, term := range w.Terms {
-		before := len(list)
-		for _, it := range blocks[i] {
-			more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
-			s.damaged = s.damaged || err != nil
-			if err == nil {
-				list = more
+	shared := false
+	if len(lists) == 1 {
+		out.List, out.Shape, shared = s.whole(lists[0])
+	}
+	if !shared && len(lists) > 0 {
+		list := s.buffer.Room(n)
+		for _, l := range lists {
+			before := len(list)
+			list = append(list, l.list...)
+			stored, err := s.shown(s.alive(list[before:]))
+			if err != nil {
+				return out, err
 			}
+			list = s.buffer.Unite(list[:before+len(stored)], before)
 		}
-		stored, err := s.shown(s.alive(list[before:]))
-		if err != nil {
-			return rank.Postings{}, err
-		}
-		list = s.buffer.Unite(list[:before+len(stored)], before)
-		before = len(list)
-		for _, d := range s.fresh {
-			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
-				list = append(list, d.Posting(n))
-			}
-		}
-		list = s.buffer.Unite(list, before)
+		out.List = s.buffer.Keep(list)
 	}
-	return rank.Postings{Word: w.Text, Terms: w.Terms, List: s.buffer.Keep(list)}, nil
+	out.Fresh = s.gatherFresh(w.Terms)
+	return out, nil
+}
+
+// whole returns the part of a list that the query may see, if all documents of that part count.
+func (s *search) whole(p *postings) (list []rank.Posting, shape *rank.Shape, ok bool) {
+	if s.Viewer != "" || len(s.numbers) > 1 {
+		return nil, nil, false
+	}
+	list, shape = p.list, p.shape
+	if len(s.numbers) == 1 {
+		after := func(p rank.Posting, n uint64) int { return cmp.Compare(p.Namespace, n) }
+		from, _ := slices.BinarySearchFunc(list, s.numbers[0], after)
+		to := len(list)
+		if s.numbers[0] < math.MaxUint64 {
+			to, _ = slices.BinarySearchFunc(list, s.numbers[0]+1, after)
+		}
+		if to-from < len(list) {
+			list, shape = list[from:to], nil
+		}
+	}
+	for at := range s.dead {
+		if _, found := slices.BinarySearchFunc(list, at, rank.Posting.Compare); found {
+			return nil, nil, false
+		}
+	}
+	return list, shape, true
+}
+
+// gatherFresh gathers the postings of fresh documents that contain some term.
+func (s *search) gatherFresh(terms []string) (list []rank.Posting) {
+	for _, d := range s.fresh {
+		if s.hidden(d.Group) {
+			continue
+		}
+		count := uint32(0)
+		for _, term := range terms {
+			count += d.Count(term)
+		}
+		if count > 0 {
+			list = append(list, d.Posting(count))
+		}
+	}
+	return list
+}
+
+// postings are the decoded postings of blocks.
+type postings struct {
+	list  []rank.Posting
+	shape *rank.Shape
+}
+
+// decode decodes blocks. Blocks that are cached are decoded once.
+func (s *search) decode(b termBlocks) *postings {
+	if b.decoded != nil {
+		if p := b.decoded.Load(); p != nil {
+			return p
+		}
+	}
+	n := 0
+	for _, it := range b.items {
+		n += rank.BlockLen(it.Value)
+	}
+	p := &postings{list: make([]rank.Posting, 0, n)}
+	for _, it := range b.items {
+		more, err := rank.ReadBlock(p.list, placeOf(it.Key), it.Value)
+		s.damaged = s.damaged || err != nil
+		if err == nil {
+			p.list = more
+		}
+	}
+	p.shape = rank.ShapeOf(p.list)
+	if b.decoded != nil && len(p.list) > 0 {
+		b.decoded.Store(p)
+		s.svc.cache.grow(s.cached, s.state, b)
+	}
+	return p
 }
 
 // hidden reports whether documents of a group are hidden from the viewer.

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -59,6 +60,9 @@ func (r *Ranking) order(c *Candidate, d *Document) {
 
 // follows reports whether one of some terms directly follows one of others in the document.
 func (d *Document) follows(first, second []string) bool {
+	if d.encoded != nil {
+		return followsIn(d.encoded, first, second)
+	}
 	before, behind := d.indexes(first), d.indexes(second)
 	for i := range max(len(d.Order), 1) - 1 {
 		if slices.Contains(before, d.Order[i]) && slices.Contains(behind, d.Order[i+1]) {
@@ -76,6 +80,42 @@ func (d *Document) indexes(terms []string) (out []uint16) {
 		}
 	}
 	return out
+}
+
+// followsIn is follows for the encoded terms and order of a document. Most documents that are examined for their order
+// are not hits, so their terms are not decoded.
+func followsIn(encoded []byte, first, second []string) bool {
+	r := reader{b: encoded}
+	var before, behind [2 * MaxWords]uint16
+	ones, others := before[:0], behind[:0]
+	r.eachTerm(r.uvarint(), func(i int, term []byte, _ uint32) {
+		if isOne(term, first) {
+			ones = append(ones, uint16(i))
+		}
+		if isOne(term, second) {
+			others = append(others, uint16(i))
+		}
+	})
+	if len(ones) == 0 || len(others) == 0 {
+		return false
+	}
+	for after := false; r.at < len(r.b) && !r.bad; {
+		i := r.uvarint()
+		if after && i <= math.MaxUint16 && slices.Contains(others, uint16(i)) {
+			return true
+		}
+		after = i <= math.MaxUint16 && slices.Contains(ones, uint16(i))
+	}
+	return false
+}
+
+func isOne(term []byte, of []string) bool {
+	for _, t := range of {
+		if string(term) == t {
+			return true
+		}
+	}
+	return false
 }
 
 func compareTerm(t TermCount, term string) int { return cmp.Compare(t.Term, term) }

@@ -17,7 +17,7 @@ type Hit struct {
 // Finder chooses hits.
 type Finder struct {
 	Limit int
-	// Read returns the documents at some places, with terms; nil where there is none.
+	// Read returns the documents at some places; nil where there is none.
 	Read func([]Place) ([]*Document, error)
 	// Accept reports whether a document may be a hit.
 	Accept func(*Document) (bool, error)
@@ -206,6 +206,9 @@ func supersedes(newer, older *Hit) bool {
 		if !slices.ContainsFunc(newer.Why.Terms, func(s TermShare) bool { return s.Word == t.Word }) {
 			return false
 		}
+	}
+	if !a.complete() || !b.complete() {
+		return false
 	}
 	same := 0
 	for i, j := 0, 0; i < len(a.Terms) && j < len(b.Terms); {

@@ -103,6 +103,8 @@ type Document struct {
 	Len     uint32      // in terms
 	Terms   []TermCount // sorted by term
 	Order   []uint16    // index in Terms of each occurrence that counts in Len, in reading order
+
+	encoded []byte // Terms and Order, if the document was read without them
 }
 
 // TermCount says how often a document contains a term.
@@ -200,6 +202,9 @@ func (d *Document) Posting(count uint32) Posting {
 
 // Count returns how often the document contains a term.
 func (d *Document) Count(term string) uint32 {
+	if !d.complete() {
+		return 0
+	}
 	i, found := slices.BinarySearchFunc(d.Terms, term, compareTerm)
 	if !found {
 		return 0
@@ -282,37 +287,55 @@ func appendTerms(dst []byte, terms []TermCount) []byte {
 	return dst
 }
 
-// terms decodes n terms encoded by appendTerms. They are parts of one string.
-func (r *reader) terms(n uint64) []TermCount {
-	out := make([]TermCount, 0, min(n, uint64(len(r.b)-r.at), PassageTerms))
-	all, ends := make([]byte, 0, 2*(len(r.b)-r.at)), make([]int, 0, cap(out))
-	before := 0 // where the previous term begins
-	for ; n > 0 && !r.bad; n-- {
+// eachTerm decodes n terms encoded by appendTerms. The function must not keep a term.
+func (r *reader) eachTerm(n uint64, use func(i int, term []byte, count uint32)) {
+	var room [64]byte
+	term := room[:0]
+	for i := 0; uint64(i) < n && !r.bad; i++ {
 		head := r.byte()
 		shared, more := int(head>>sharedBit), uint64(head&maxMore)
 		if more == maxMore {
 			more += r.uvarint()
 		}
-		if shared > len(all)-before {
+		if shared > len(term) {
 			r.fail()
 			break
 		}
-		last := before
-		before = len(all)
-		all = append(all, all[last:last+shared]...)
-		all = append(all, r.bytes(more)...)
-		t := TermCount{Count: 1}
+		term = append(term[:shared], r.bytes(more)...)
+		count := uint32(1)
 		if head&countBit != 0 {
-			t.Count = uint32(r.uvarint())
+			count = uint32(r.uvarint())
 		}
-		out, ends = append(out, t), append(ends, len(all))
+		use(i, term, count)
 	}
+}
+
+// terms decodes n terms encoded by appendTerms. They are parts of one string.
+func (r *reader) terms(n uint64) []TermCount {
+	most := min(n, uint64(len(r.b)-r.at), PassageTerms)
+	out, ends := make([]TermCount, 0, most), make([]int, 0, most)
+	all := make([]byte, 0, 2*(len(r.b)-r.at))
+	r.eachTerm(n, func(_ int, term []byte, count uint32) {
+		all = append(all, term...)
+		out, ends = append(out, TermCount{Count: count}), append(ends, len(all))
+	})
 	text, from := string(all), 0
 	for i, to := range ends {
 		out[i].Term = text[from:to]
 		from = to
 	}
 	return out
+}
+
+// complete decodes the terms of a document that was read without them. It returns false if they do not parse.
+func (d *Document) complete() bool {
+	if d.encoded == nil {
+		return true
+	}
+	r := reader{b: d.encoded}
+	d.Terms, d.encoded = r.terms(r.uvarint()), nil
+	d.Order = r.order()
+	return !r.bad
 }
 
 // order decodes the rest as the order of a document's terms.
@@ -329,7 +352,7 @@ func (r *reader) order() []uint16 {
 	return out
 }
 
-// ReadDocument decodes what Append encoded. If terms is false, it leaves out the terms.
+// ReadDocument decodes what Append encoded. If terms is false, it leaves out the terms, and the document refers to b.
 func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if len(b) < 3 || b[0] == 0 || b[0] > documentVersion {
 		return nil, errBadDocument
@@ -360,6 +383,8 @@ func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if terms {
 		d.Terms = r.terms(r.uvarint())
 		d.Order = r.order()
+	} else {
+		d.encoded = r.b[r.at:]
 	}
 	if r.bad {
 		return nil, errBadDocument

@@ -3,6 +3,7 @@ package rank
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"math"
 	"slices"
 )
@@ -26,17 +27,51 @@ const (
 
 // plain reports whether no document has neighbours, and no word has similar ones.
 func (r *Ranking) plain() bool {
-	for _, w := range r.Words {
-		if len(w.Soft) > 0 {
+	for i := range r.Words {
+		w := &r.Words[i]
+		if len(w.Soft) > 0 || !w.shape().plain || !ShapeOf(w.Fresh).plain {
 			return false
-		}
-		for i := range w.List {
-			if w.List[i].Stream != 0 {
-				return false
-			}
 		}
 	}
 	return true
+}
+
+// Shape is what ranking needs to know of a whole list of postings. It does not depend on the query.
+type Shape struct {
+	plain    bool      // no document has neighbours
+	shortest []Posting // for each count in the list, a posting of the shortest document
+}
+
+// ShapeOf returns the shape of a list.
+func ShapeOf(list []Posting) *Shape {
+	s := &Shape{plain: true}
+	var common [8]*Posting // by count
+	rest := map[uint32]*Posting{}
+	for i := range list {
+		p := &list[i]
+		s.plain = s.plain && p.Stream == 0
+		if p.Count < uint32(len(common)) {
+			if common[p.Count] == nil || p.Len < common[p.Count].Len {
+				common[p.Count] = p
+			}
+		} else if rest[p.Count] == nil || p.Len < rest[p.Count].Len {
+			rest[p.Count] = p
+		}
+	}
+	for _, p := range slices.AppendSeq(common[:], maps.Values(rest)) {
+		if p != nil {
+			s.shortest = append(s.shortest, *p)
+		}
+	}
+	return s
+}
+
+// shape returns the shape of the word's list.
+func (p *Postings) shape() *Shape {
+	if p.Shape == nil {
+		p.Shape = ShapeOf(p.List)
+	}
+	return p.Shape
 }
 
 // lead is a word's list during a walk.
@@ -48,11 +83,17 @@ type lead struct {
 	upTo  float64   // the most that this word and those before it add to a score
 }
 
-// leads returns the postings lists of all words, sorted by how much they can add to a score, lowest first.
-func (r *Ranking) leads() []lead {
+// leads returns the lists of all words, those of documents in blocks or those of fresh ones, sorted by how much they can
+// add to a score, lowest first.
+func (r *Ranking) leads(fresh bool) []lead {
 	out := make([]lead, len(r.Words))
-	for i, w := range r.Words {
-		out[i] = lead{word: i, list: w.List, most: r.shares[i] * r.saturated(r.mostOf(w.List))}
+	for i := range r.Words {
+		w := &r.Words[i]
+		list, shape := w.List, w.shape()
+		if fresh {
+			list, shape = w.Fresh, ShapeOf(w.Fresh)
+		}
+		out[i] = lead{word: i, list: list, most: r.shares[i] * r.saturated(r.mostOf(shape))}
 	}
 	slices.SortFunc(out, func(a, b lead) int { return cmp.Compare(a.most, b.most) })
 	for _, p := range r.pairs {
@@ -69,21 +110,10 @@ func (r *Ranking) leads() []lead {
 }
 
 // mostOf returns the largest countOf of the postings of a list. Of documents with the same count the shortest gives the
-// most, so nearly all postings need no division.
-func (r *Ranking) mostOf(list []Posting) (most float64) {
-	var shortest [8]*Posting // by count
-	for i := range list {
-		switch p := &list[i]; {
-		case p.Count >= uint32(len(shortest)):
-			most = max(most, r.countOf(p))
-		case shortest[p.Count] == nil || p.Len < shortest[p.Count].Len:
-			shortest[p.Count] = p
-		}
-	}
-	for _, p := range shortest {
-		if p != nil {
-			most = max(most, r.countOf(p))
-		}
+// most.
+func (r *Ranking) mostOf(s *Shape) (most float64) {
+	for i := range s.shortest {
+		most = max(most, r.countOf(&s.shortest[i]))
 	}
 	return most
 }
@@ -111,7 +141,7 @@ const rounding = 1e-6
 // heap. All documents are plain. It fails if the ranking's context is done.
 func (r *Ranking) keepBest() error {
 	w := walk{Ranking: r, others: r.others(), worst: math.Inf(-1), row: make([]float64, len(r.Words))}
-	all, before := r.leads(), len(r.docs)
+	all, before := r.leads(false), len(r.docs)
 	if last := len(all) - 1; last > 0 { // glance
 		w.leads, w.from = slices.Clone(all), last
 		w.leads[last].list = all[last].list[:min(len(all[last].list), glance)]
@@ -124,6 +154,12 @@ func (r *Ranking) keepBest() error {
 	w.leads, w.from, w.kept.candidates = all, 0, w.kept.candidates[:0]
 	if err := w.run(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(r.Words, func(p Postings) bool { return len(p.Fresh) > 0 }) {
+		w.leads, w.from = r.leads(true), 0
+		if err := w.run(); err != nil {
+			return err
+		}
 	}
 	r.last = nil
 	if len(w.kept.candidates) == r.keep {
@@ -205,7 +241,7 @@ func (w *walk) raise(worst float64) {
 // do not lead are looked up only if they can matter.
 func (w *walk) next() (doc *Posting, most float64) {
 	for i := range w.leads[w.from:] {
-		if l := w.leads[w.from+i].list; len(l) > 0 && (doc == nil || l[0].Pos < doc.Pos) {
+		if l := w.leads[w.from+i].list; len(l) > 0 && (doc == nil || l[0].isBefore(doc.Place)) {
 			doc = &l[0]
 		}
 	}
@@ -215,14 +251,14 @@ func (w *walk) next() (doc *Posting, most float64) {
 	most = w.others + w.Weights.Length*fullness[min(doc.Len, fullLength)] + w.importanceOf(doc.Attrs)
 	clear(w.row)
 	for i := w.from; i < len(w.leads); i++ {
-		if l := &w.leads[i]; len(l.list) > 0 && l.list[0].Pos == doc.Pos {
+		if l := &w.leads[i]; len(l.list) > 0 && l.list[0].Place == doc.Place {
 			most += w.take(l)
 			l.list = l.list[1:]
 		}
 	}
 	for i := w.from - 1; i >= 0 && most+w.leads[i].upTo >= w.worst; i-- {
 		l := &w.leads[i]
-		if l.list = skipTo(l.list, doc.Pos); len(l.list) > 0 && l.list[0].Pos == doc.Pos {
+		if l.list = skipTo(l.list, doc.Place); len(l.list) > 0 && l.list[0].Place == doc.Place {
 			most += w.take(l)
 		}
 	}
@@ -237,15 +273,23 @@ func (w *walk) take(l *lead) float64 {
 	return w.shares[l.word]*w.saturated(n) + l.pairs
 }
 
-// skipTo drops the postings before a position.
-func skipTo(list []Posting, pos uint64) []Posting {
+// isBefore is Compare for places without neighbours.
+func (p Place) isBefore(q Place) bool {
+	if p.Namespace != q.Namespace {
+		return p.Namespace < q.Namespace
+	}
+	return p.Pos < q.Pos
+}
+
+// skipTo drops the postings before a place.
+func skipTo(list []Posting, at Place) []Posting {
 	step := 1
-	for step < len(list) && list[step].Pos < pos {
+	for step < len(list) && list[step].isBefore(at) {
 		step *= 2
 	}
 	low, high := step/2, min(len(list), step+1)
 	for low < high {
-		if middle := (low + high) / 2; list[middle].Pos < pos {
+		if middle := (low + high) / 2; list[middle].isBefore(at) {
 			low = middle + 1
 		} else {
 			high = middle

@@ -17,11 +17,13 @@ func plainRequest(r *rand.Rand) Request {
 		if r.IntN(2) == 0 {
 			attrs = 0
 		}
-		docs[i] = Posting{Place: Place{Namespace: uint64(i / 100), Pos: uint64(3*i + r.IntN(3))}, Len: 1 + r.Uint32N(1<<r.IntN(8)), Day: uint16(20000 + r.IntN(9)),
+		docs[i] = Posting{Place: Place{Namespace: uint64(i / 100), Pos: uint64(3*(i%100) + r.IntN(3))}, Len: 1 + r.Uint32N(1<<r.IntN(8)), Day: uint16(20000 + r.IntN(9)),
 			Attrs: attrs}
 	}
 	q := Request{Weights: Default, Without: map[Place]bool{}, When: r.IntN(4) == 0, Speakers: Speakers(r.Uint64N(2) * r.Uint64())}
+	fresh := map[Place]bool{}
 	for _, d := range docs {
+		fresh[d.Place] = r.IntN(9) == 0
 		q.Corpus.Documents++
 		q.Corpus.Terms += uint64(d.Len)
 		if r.IntN(20) == 0 {
@@ -33,7 +35,11 @@ func plainRequest(r *rand.Rand) Request {
 		for _, d := range docs {
 			if r.IntN(1+len(q.Words)*7) == 0 {
 				d.Count = 1 + r.Uint32N(1<<r.IntN(4))
-				w.List = append(w.List, d)
+				if fresh[d.Place] {
+					w.Fresh = append(w.Fresh, d)
+				} else {
+					w.List = append(w.List, d)
+				}
 			}
 		}
 		q.Words = append(q.Words, w)
@@ -60,6 +66,7 @@ func TestKeepingTheBestEqualsKeepingAll(t *testing.T) {
 		}
 		few = &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx, keep: 1 + r.IntN(20)}
 		all := &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx}
+		all.Words = slices.Clone(all.Words)
 		if err := all.keepAll(); err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +101,12 @@ func TestSkipTo(t *testing.T) {
 	for range 2000 {
 		list := make([]Posting, r.IntN(50))
 		for i := range list {
-			list[i].Pos = uint64(2*i + r.IntN(2))
+			list[i].Place = Place{Namespace: uint64(i / 20), Pos: uint64(2*(i%20) + r.IntN(2))}
 		}
-		pos := r.Uint64N(110)
-		want := slices.DeleteFunc(slices.Clone(list), func(p Posting) bool { return p.Pos < pos })
-		if got := skipTo(list, pos); !slices.Equal(got, want) {
-			t.Fatalf("%d behind %d, want %d", len(got), pos, len(want))
+		at := Place{Namespace: r.Uint64N(4), Pos: r.Uint64N(45)}
+		want := slices.DeleteFunc(slices.Clone(list), func(p Posting) bool { return p.Compare(at) < 0 })
+		if got := skipTo(list, at); !slices.Equal(got, want) {
+			t.Fatalf("%d behind %v, want %d", len(got), at, len(want))
 		}
 	}
 }

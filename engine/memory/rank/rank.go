@@ -45,8 +45,12 @@ type Postings struct {
 	Word  string
 	As    []string // terms that are not the word's own but stand for it
 	Typo  bool     // As are guesses at the intended word, and it counts half
-	Terms []string // all terms with postings in List
-	List  []Posting
+	Terms []string // all terms with postings in List and Fresh
+
+	// List are the postings of documents in blocks, and Fresh those of other documents. No document is in both. Later queries
+	// may use the same memory, so they are not changed.
+	List, Fresh []Posting
+	Shape       *Shape // of List; nil if it is not known yet
 
 	// Soft are postings of short documents that hold none of the terms, but Similar, terms of a like meaning. Their counts
 	// are in units of 1/SoftUnit.
@@ -60,10 +64,30 @@ const SoftUnit = 64
 // frequency returns the number of documents that a word counts as being in: those with similar words only if no
 // document contains it.
 func (p *Postings) frequency() int {
-	if len(p.List) == 0 {
-		return len(p.Soft)
+	if n := len(p.List) + len(p.Fresh); n > 0 {
+		return n
 	}
-	return len(p.List)
+	return len(p.Soft)
+}
+
+// All returns the postings of all documents with the word, sorted by place.
+func (p *Postings) All() []Posting {
+	if len(p.Fresh) == 0 {
+		return p.List
+	}
+	all := make([]Posting, 0, len(p.List)+len(p.Fresh))
+	for list, fresh := p.List, p.Fresh; ; {
+		switch {
+		case len(list) == 0:
+			return append(all, fresh...)
+		case len(fresh) == 0:
+			return append(all, list...)
+		case list[0].Compare(fresh[0].Place) < 0:
+			all, list = append(all, list[0]), list[1:]
+		default:
+			all, fresh = append(all, fresh[0]), fresh[1:]
+		}
+	}
 }
 
 // softly reports whether a document contains similar words instead of the word.
@@ -190,7 +214,9 @@ func sharesOf(having []int, all float64) []float64 {
 // unite merges the words' postings into documents.
 func (r *Ranking) unite() error {
 	total := 0
-	for _, w := range r.Words {
+	for i := range r.Words {
+		w := &r.Words[i]
+		w.List, w.Fresh, w.Shape = w.All(), nil, nil
 		total = max(total, len(w.List))
 	}
 	r.docs, r.counts = make([]found, 0, total), make([]float64, 0, total*len(r.Words))

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -306,5 +307,39 @@ func TestNewerHitsComeFirst(t *testing.T) {
 				t.Fatalf("%+v was %v", h, own)
 			}
 		}
+	}
+}
+
+// What follows what in a document is the same for its decoded terms and for its encoded ones.
+func TestFollowsInEncodedDocuments(t *testing.T) {
+	r, both := rand.New(rand.NewPCG(5, 5)), 0
+	words := strings.Fields("a ab abc abcd b ba bab c ca é éa ~the " + strings.Repeat("long", 20))
+	some := func(n int) (out []string) {
+		for range n {
+			out = append(out, words[r.IntN(len(words))])
+		}
+		return out
+	}
+	for range 5000 {
+		p := Passages(some(r.IntN(30)), some(r.IntN(3)), nil)[0]
+		d := Document{Terms: p.Terms, Order: p.Order, Len: p.Len}
+		light, err := ReadDocument(Place{}, d.Append(nil), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := some(1+r.IntN(2)), some(1+r.IntN(2))
+		want := d.follows(first, second)
+		if got := light.follows(first, second); got != want {
+			t.Fatalf("%q after %q in %v %v: %v, want %v", second, first, d.Terms, d.Order, got, want)
+		}
+		if !light.complete() || !slices.Equal(light.Terms, d.Terms) || !slices.Equal(light.Order, d.Order) {
+			t.Fatalf("%v %v becomes %v %v", d.Terms, d.Order, light.Terms, light.Order)
+		}
+		if want {
+			both++
+		}
+	}
+	if both < 500 {
+		t.Errorf("only %d follow", both)
 	}
 }

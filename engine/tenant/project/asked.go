@@ -14,7 +14,7 @@ func (s *Settings) Asked(set json.RawMessage) Asked {
 	var own map[string]json.RawMessage
 	_ = json.Unmarshal(set, &own) // it was stored as an object, or is empty
 	named := func(name string) bool { return own[name] != nil }
-	standard := builtIn()
+	standard := BuiltIn()
 	return Asked{
 		Messages: named("history_max_messages") || s.HistoryMaxMessages != standard.HistoryMaxMessages,
 		Tokens:   named("history_max_tokens") || s.HistoryMaxTokens != standard.HistoryMaxTokens,

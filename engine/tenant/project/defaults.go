@@ -27,10 +27,11 @@ func fields() []reflect.StructField {
 		func(f reflect.StructField) bool { return f.Anonymous })
 }
 
-// builtIn returns the settings of a project that sets none, on a server whose operator sets none.
-func builtIn() Settings {
+// BuiltIn returns the settings of a project that sets none, on a server whose operator sets none.
+func BuiltIn() Settings {
 	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
-		Oversized:        "shorten",
+		HistoryLowWater: PolicyDefault, HistoryLedgerTokens: PolicyDefault,
+		Oversized: "shorten", Reasoning: "none", ToolResults: "messages",
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000, EmbeddingTimeoutMS: 300,
 		DailyMemoryDays: 7, MemoryNamespace: []string{}, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
@@ -66,7 +67,7 @@ func Defaults(set map[string]string) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	s, err := builtIn().with(raw)
+	s, err := BuiltIn().with(raw)
 	if err := typeError(err); err != nil {
 		return s, err
 	}

@@ -37,7 +37,7 @@ type Service struct {
 // New returns a Service. defaults are the settings of projects that set none; nil means the built-in ones.
 func New(db *records.DB, defaults *Settings) *Service {
 	if defaults == nil {
-		own := builtIn()
+		own := BuiltIn()
 		defaults = &own
 	}
 	return &Service{db: db, defaults: *defaults}

@@ -21,31 +21,33 @@ type Settings struct {
 	SessionHistoryDepth int `json:"session_history_depth"` // turns
 	// SessionHistoryDepthStep is by how many turns the depth moves at a time. If only the depth is set, the step is 1,
 	// so that exactly that many turns are shown in full.
-	SessionHistoryDepthStep   int    `json:"session_history_depth_step"`
-	HistoryMaxMessages        int    `json:"history_max_messages"` // 0 means no limit
-	HistoryMaxTokens          int    `json:"history_max_tokens"`   // 0 means no limit
-	Oversized                 string `json:"oversized"`            // shorten or refuse
-	SummaryEnabled            bool   `json:"summary_enabled"`
-	SummaryThreshold          int    `json:"summary_threshold"`        // messages
-	SummaryThresholdTokens    int    `json:"summary_threshold_tokens"` // 0 means three fifths of the budget
-	SummaryKeepLast           int    `json:"summary_keep_last"`        // messages
-	SummaryModel              string `json:"summary_model"`            // "" means the operator's
-	SummaryMode               string `json:"summary_mode"`             // background or wait
-	SummaryWaitMS             int    `json:"summary_wait_ms"`
-	EmbeddingModel            string `json:"embedding_model"`             // "" means no vectors
-	EmbeddingDimensions       int    `json:"embedding_dimensions"`        // 0 means the model's own
-	EmbeddingTimeoutMS        int    `json:"embedding_timeout_ms"`        // of a query
-	ConversationRetentionDays *int   `json:"conversation_retention_days"` // nil means forever
-	DailyMemoryDays           int    `json:"daily_memory_days"`
-	// MemoryNamespace is the namespace of sessions that have none of their own; [] means that they share the project's
-	// memories. See Settings.Namespace.
-	MemoryNamespace       []string       `json:"memory_namespace"`
-	DecisionRetentionDays int            `json:"decision_retention_days"`
-	Decisions             string         `json:"decisions"` // which are kept: all, errors or none
-	Tokenizer             string         `json:"tokenizer"` // one of Encodings
-	TokenScale            Scale          `json:"token_scale"`
-	ImageTokens           string         `json:"image_tokens"` // current or earlier, see tokens.Rule
-	Pipeline              []PipelineStep `json:"pipeline"`
+	SessionHistoryDepthStep   int            `json:"session_history_depth_step"`
+	HistoryMaxMessages        int            `json:"history_max_messages"`  // 0 means no limit
+	HistoryMaxTokens          int            `json:"history_max_tokens"`    // 0 means no limit
+	HistoryLowWater           float64        `json:"history_low_water"`     // share of the budget that a cut leaves; -1 means the policy's default
+	HistoryLedgerTokens       int            `json:"history_ledger_tokens"` // to name what went; 0 means none, -1 the policy's default
+	Oversized                 string         `json:"oversized"`             // shorten or refuse
+	Reasoning                 string         `json:"reasoning"`             // shown in chat windows: none, pending or content
+	ToolResults               string         `json:"tool_results"`          // messages or markdown
+	SummaryEnabled            bool           `json:"summary_enabled"`
+	SummaryThreshold          int            `json:"summary_threshold"`        // messages
+	SummaryThresholdTokens    int            `json:"summary_threshold_tokens"` // 0 means three fifths of the budget
+	SummaryKeepLast           int            `json:"summary_keep_last"`        // messages
+	SummaryModel              string         `json:"summary_model"`            // "" means the operator's
+	SummaryMode               string         `json:"summary_mode"`             // background or wait
+	SummaryWaitMS             int            `json:"summary_wait_ms"`
+	EmbeddingModel            string         `json:"embedding_model"`             // "" means no vectors
+	EmbeddingDimensions       int            `json:"embedding_dimensions"`        // 0 means the model's own
+	EmbeddingTimeoutMS        int            `json:"embedding_timeout_ms"`        // of a query
+	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
+	DailyMemoryDays           int            `json:"daily_memory_days"`
+	MemoryNamespace           []string       `json:"memory_namespace"` // of sessions that have none of their own; see Namespace
+	DecisionRetentionDays     int            `json:"decision_retention_days"`
+	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
+	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
+	TokenScale                Scale          `json:"token_scale"`
+	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
+	Pipeline                  []PipelineStep `json:"pipeline"`
 	ProxySettings
 }
 
@@ -81,6 +83,9 @@ const (
 
 // StaticEmbeddings is the embedding_model that stands for the operator's static model, which runs in process.
 const StaticEmbeddings = "static"
+
+// PolicyDefault as a setting stands for the default of the policy that has it in its config.
+const PolicyDefault = -1
 
 // MaxEmbeddingDimensions is the maximum length of a vector.
 const MaxEmbeddingDimensions = 8192
@@ -379,6 +384,7 @@ func (s *Settings) check() error {
 		{"session_history_depth_step", s.SessionHistoryDepthStep, 1, 100},
 		{"history_max_messages", s.HistoryMaxMessages, 0, MaxBudget},
 		{"history_max_tokens", s.HistoryMaxTokens, 0, MaxBudget},
+		{"history_ledger_tokens", s.HistoryLedgerTokens, PolicyDefault, 4000},
 		{"summary_threshold", s.SummaryThreshold, 1, MaxConsidered - 1},
 		{"summary_threshold_tokens", s.SummaryThresholdTokens, 0, MaxBudget},
 		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
@@ -392,6 +398,15 @@ func (s *Settings) check() error {
 		if r.value < r.low || r.value > r.high {
 			return fault.InvalidField(r.name, "out_of_range", "must be from %d to %d", r.low, r.high)
 		}
+	}
+	if w := s.HistoryLowWater; w != PolicyDefault && !(w >= 0.1 && w <= 1) {
+		return fault.InvalidField("history_low_water", "out_of_range", "must be from 0.1 to 1, or -1")
+	}
+	if !slices.Contains([]string{"none", "pending", "content"}, s.Reasoning) {
+		return fault.InvalidField("reasoning", "invalid_value", "must be none, pending or content")
+	}
+	if s.ToolResults != "messages" && s.ToolResults != "markdown" {
+		return fault.InvalidField("tool_results", "invalid_value", "must be messages or markdown")
 	}
 	if s.SummaryMode != "background" && s.SummaryMode != "wait" {
 		return fault.InvalidField("summary_mode", "invalid_value", "must be background or wait")

@@ -55,6 +55,16 @@ type Effective struct {
 	Fallback []Step           `json:"fallback"`
 }
 
+// UnmarshalJSON reads a stored form. A setting that did not exist when it was stored has Mneme's own default.
+func (e *Effective) UnmarshalJSON(raw []byte) error {
+	type stored Effective
+	s := stored{Settings: project.BuiltIn()}
+	s.Settings.Pipeline = nil
+	err := json.Unmarshal(raw, &s)
+	*e = Effective(s)
+	return err
+}
+
 // Entries returns the pipeline's entries, each with its version. Values in the config of a built-in policy that come
 // from the settings are left out, so that they can be taken from other settings.
 func (e *Effective) Entries() []project.PipelineStep {
@@ -63,8 +73,9 @@ func (e *Effective) Entries() []project.PipelineStep {
 		s := &e.Steps[i]
 		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError}
 		var config map[string]any
-		defaults := builtInDefaults(e.Settings, s.Policy)
-		if defaults == nil || json.Unmarshal(s.Config, &config) != nil {
+		defaults := historyDefaults(e.Settings, s.Policy)
+		maps.Copy(defaults, builtInDefaults(e.Settings, s.Policy))
+		if len(defaults) == 0 || json.Unmarshal(s.Config, &config) != nil {
 			continue
 		}
 		step, hasStep := config["depth_step"]
@@ -92,6 +103,27 @@ func builtInDefaults(s project.Settings, policy string) map[string]any {
 		return map[string]any{"depth": s.SessionHistoryDepth, "depth_step": s.SessionHistoryDepthStep}
 	}
 	return nil
+}
+
+// historyDefaults returns the settings that are defaults for the config of each policy that has such keys.
+func historyDefaults(s project.Settings, policy string) map[string]any {
+	values := map[string]any{}
+	if s.HistoryLedgerTokens != project.PolicyDefault {
+		values["ledger_tokens"] = s.HistoryLedgerTokens
+	}
+	if s.HistoryLowWater != project.PolicyDefault && policy != "depth-compress" { // which warns that the key has no effect
+		values["low_water"] = s.HistoryLowWater
+	}
+	return values
+}
+
+// accepts reports whether a policy's config may have a value.
+func accepts(p plan.Policy, key string, value any) bool {
+	raw, err := json.Marshal(map[string]any{key: value})
+	if err == nil {
+		_, err = p.Manifest.Config(raw)
+	}
+	return err == nil
 }
 
 // Resolver prepares pipelines of one tenant to run.
@@ -253,7 +285,8 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 	if len(given) > maxConfig {
 		return fault.InvalidField(field, "too_long", "must be at most %d bytes", maxConfig)
 	}
-	config := map[string]any{}
+	config := historyDefaults(settings, s.Policy)
+	maps.DeleteFunc(config, func(key string, value any) bool { return !accepts(policy, key, value) })
 	if !s.Own {
 		maps.Copy(config, builtInDefaults(settings, s.Policy))
 		maps.DeleteFunc(config, func(key string, _ any) bool { // an older version may not know all of them

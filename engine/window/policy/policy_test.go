@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -190,5 +191,25 @@ func TestBuiltInsPassTheirSelfTests(t *testing.T) {
 		if last := v.Checks[len(v.Checks)-1]; last.Name != "self_tests" || last.Detail == "0 passed" {
 			t.Errorf("%s: %+v", m.Name, last)
 		}
+	}
+}
+
+// Settings that were stored before there was one of them have its default.
+func TestEffectiveOfEarlierBuilds(t *testing.T) {
+	var e policy.Effective
+	const stored = `{"settings":{"session_history_depth":7,"pipeline":null,"upstreams":[]},"steps":[{"policy":"tool-pair-trim","version":1,` +
+		`"digest":"x","config":{"depth":7,"ledger_tokens":0}}],"fallback":[]}`
+	if err := json.Unmarshal([]byte(stored), &e); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Settings; s.SessionHistoryDepth != 7 || s.HistoryLedgerTokens != -1 || s.HistoryLowWater != -1 || s.Reasoning != "none" ||
+		s.ToolResults != "messages" || s.Pipeline != nil {
+		t.Errorf("%+v", s)
+	}
+	if entries := e.Entries(); string(entries[0].Config) != `{"ledger_tokens":0}` {
+		t.Errorf("%s", entries[0].Config)
+	}
+	if _, err := e.Settings.With([]byte(`{"history_ledger_tokens":9}`)); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import { to } from '../state/query';
 import { mayAdminister } from '../state/session';
 
 type Settings = Schemas['Settings'];
-type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'truth' | 'text' | 'tools' | 'namespace' | string[] };
+type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'policy' | 'truth' | 'text' | 'tools' | 'namespace' | string[] };
 
 // The settings that people change. The others are in the full JSON below, so that nothing is hidden.
 const groups: [string, Field[]][] = [
@@ -19,7 +19,11 @@ const groups: [string, Field[]][] = [
     { name: 'history_max_messages', label: 'Messages', says: 'How many a window may have; 0: no bound.', kind: 'number' },
     { name: 'session_history_depth', label: 'Turns in full', says: 'Older turns become earlier questions.', kind: 'number' },
     { name: 'session_history_depth_step', label: 'Step of the depth', says: 'By how many turns it moves at a time, which keeps prefixes.', kind: 'number' },
+    { name: 'history_low_water', label: 'What a cut leaves', says: "A share of the budget, from 0.1 to 1: a deeper cut is less often needed. Empty: the policy's default.", kind: 'policy' },
+    { name: 'history_ledger_tokens', label: 'Tokens that name what went', says: "Ids, codes, addresses and numbers of messages that were left out; 0: none are named. Empty: the policy's default.", kind: 'policy' },
     { name: 'oversized', label: 'A newest message that is too long', says: 'It is shortened, or the request is refused.', kind: ['shorten', 'refuse'] },
+    { name: 'reasoning', label: 'Reasoning', says: 'Whose reasoning windows in openai.chat show, unless a request says so: none, that of pending messages, or all (content).', kind: ['none', 'pending', 'content'] },
+    { name: 'tool_results', label: 'Tool results', says: 'As messages, or as markdown under "## Tool:", unless a request says so.', kind: ['messages', 'markdown'] },
     { name: 'tokenizer', label: 'Tokenizer', says: 'What tokens are counted with.', kind: ['o200k_base', 'cl100k_base'] },
   ]],
   ['Summaries', [
@@ -155,5 +159,6 @@ function Value({ field: f, value, onChange }: { field: Field; value: unknown; on
   }
   if (f.kind === 'namespace') return <input {...shared} value={(value as string[]).map((name) => name.replace(/[%/]/g, encodeURIComponent)).join('/')} onChange={(e) => onChange(e.currentTarget.value.split('/').filter(Boolean).map((name) => name.replace(/%25|%2F/gi, decodeURIComponent)))} />;
   if (f.kind === 'text') return <input {...shared} value={String(value ?? '')} onInput={(e) => onChange(e.currentTarget.value)} />;
+  if (f.kind === 'policy') return <input {...shared} type="number" min={0} step="any" placeholder="the policy's" value={value === null || Number(value) < 0 ? '' : String(value)} onChange={(e) => onChange(e.currentTarget.value === '' ? -1 : Number(e.currentTarget.value))} />;
   return <input {...shared} type="number" min={0} value={value === null || value === undefined ? '' : String(value)} onChange={(e) => { const v = e.currentTarget.value; if (v !== '' || f.kind === 'optional') onChange(v === '' ? null : Number(v)); }} />;
 }
