@@ -135,7 +135,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Windows.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
 	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn,
 		Reserved: e.Policies.Reserved}
-	e.Sessions.Decided = e.Decisions.Decided
+	e.Sessions.Decided, e.Sessions.PurgeDecisions = e.Decisions.Decided, e.Decisions.PurgeOf
 	e.Policies.Prove = e.Trials.SelfTests
 	e.Index.Sources = map[byte]index.Source{records.RecallMemories: e.Memories.Index,
 		records.RecallTranscript: e.Recall.IndexTranscripts}

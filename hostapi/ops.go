@@ -39,10 +39,13 @@ var opSpecs = [...]opSpec{
 			"whole, as before. So it costs at most the smaller of compressed_tokens and `argument` + 12, for arguments from 16 on"},
 	{plan.OpTruncate, "TRUNCATE", 0, 0, false, true,
 		"cuts each text to `argument` tokens, head and tail, and marks the cut with the bytes that are left out and " +
-			"with what else the message goes on to hold, such as images"},
+			"with what else the message goes on to hold, such as images. In a tool result, text documents, files that are " +
+			"text and search results count with its text: all together keep `argument` tokens, shared equally, and what a " +
+			"short one does not need goes to the others. A document that is cut keeps its title and loses its citations"},
 	{plan.OpStub, "STUB", 0, 1, false, false,
 		"template 1: a tool result's text becomes a short marker that names the tool " +
-			"and the size. Images, audio and documents stay, and the marker says so"},
+			"and the size. Text documents, files that are text and search results go with it. Images, audio and other " +
+			"documents stay, and the marker says so"},
 	{plan.OpReplace, "REPLACE", 0, 0, true, false,
 		"template 0: the text becomes the given text; role, ids and calls stay"},
 	{plan.OpReplace, "REPLACE", 1, plan.ReplaceArguments, true, true,

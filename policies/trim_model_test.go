@@ -20,13 +20,15 @@ const (
 type played struct {
 	t        *mnemetest.Table
 	all      []atom
-	gone     []bool // by atom
-	arrived  int    // atoms seen so far
-	from     int    // the index of the atom at which the window begins
-	asked    int    // questions from an earlier step before this atom are dropped
-	question int    // the kept question of the turn that is cut inside; -1 if there is none
-	inside   uint32 // the turn at the cut, before more was dropped
-	cuts     bool   // there was an earlier cut
+	gone     []bool    // by atom
+	arrived  int       // atoms seen so far
+	from     int       // the index of the atom at which the window begins
+	asked    int       // questions from an earlier step before this atom are dropped
+	question int       // the kept question of the turn that is cut inside; -1 if there is none
+	inside   uint32    // the turn at the cut, before more was dropped
+	cuts     bool      // there was an earlier cut
+	tight    bool      // the cut leaves room for a whole turn
+	most     [2]uint32 // if tight: the most messages and tokens that it leaves
 	beside   uint64
 	notices  []bool // whether there is room for each record
 
@@ -206,12 +208,15 @@ func (p *played) arrive() {
 			if messages, tokens, ok := p.reserve(); ok {
 				m, k := less(p.t.BudgetMessages, messages), less(p.t.BudgetTokens, tokens)
 				if p.exceeds(m, k) {
+					p.most = [2]uint32{m, k}
 					p.cut(n, m, k)
+					p.tight = false
 					return
 				}
 			}
 		}
 	}
+	p.tight = false
 	if p.exceeds(p.t.BudgetMessages, p.t.BudgetTokens) {
 		p.cut(n, p.t.BudgetMessages, p.t.BudgetTokens)
 	}
@@ -227,15 +232,17 @@ func less(bound uint32, n uint64) uint32 {
 
 func part(bound uint32, share float64) uint64 { return max(uint64(float64(bound)*share), 1) }
 
-// reserve returns the size of the largest of the newest 16 complete turns with a tool result.
+// reserve returns the size of the largest of the newest 16 complete turns with a tool result: all of it where one of
+// them has thinking and it fits beside what always stays, otherwise at most turn_room.
 func (p *played) reserve() (messages, tokens uint64, ok bool) {
-	turns := 0
+	turns, thinks := 0, false
 	for end := p.before(p.arrived - 1); end >= 0 && turns < 16; {
-		turn, m, k, tools := p.turn(end), uint64(0), uint64(0), false
+		turn, m, k, tools, thinking := p.turn(end), uint64(0), uint64(0), false, false
 		for ; end >= 0 && p.turn(end) == turn; end = p.before(end) {
 			for _, r := range p.all[end].records {
 				k += uint64(r.Tokens)
 				tools = tools || r.Role == mneme.Tool
+				thinking = thinking || r.Flags.Has(mneme.Thinking)
 			}
 			if !p.all[end].question() {
 				m += uint64(len(p.all[end].records))
@@ -244,7 +251,15 @@ func (p *played) reserve() (messages, tokens uint64, ok bool) {
 		if tools {
 			messages, tokens = max(messages, m), max(tokens, k)
 			turns++
+			thinks = thinks || thinking
 		}
+	}
+	_, window := p.window()
+	_, came := p.sum(func(i int) bool { return p.came(i) && !p.gone[i] })
+	keptM, keptT := p.sum(func(i int) bool { return p.came(i) && (p.all[i].system() || p.all[i].pinned()) })
+	p.tight = thinks && within(keptM+messages, p.t.BudgetMessages) && within(keptT+window-came+tokens, p.t.BudgetTokens)
+	if p.tight {
+		return messages, tokens, turns > 0 && p.room > 0
 	}
 	if p.t.BudgetMessages > 0 {
 		messages = min(messages, part(p.t.BudgetMessages, p.room))
@@ -337,6 +352,9 @@ func (p *played) enough() bool {
 	})
 	messages, tokens := p.window()
 	_, came := p.sum(func(i int) bool { return p.came(i) && !p.gone[i] })
+	if p.tight && (!within(messages, p.most[0]) || !within(tokens, p.most[1])) {
+		return false
+	}
 	return leaves(messages, staysM, p.t.BudgetMessages, p.share) &&
 		leaves(tokens, staysT+tokens-came, p.t.BudgetTokens, p.share)
 }

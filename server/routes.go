@@ -119,6 +119,7 @@ func (s *Server) table() []line {
 		{"listMessages", "GET", session + "/messages", reader, 200, handle(s.listMessages), list},
 		{"actOnSummary", "POST", session + "/summary", agent, 200, handle(s.actOnSummary), once},
 		{"rewindSession", "POST", session + "/rewind", agent, 200, handle(s.rewindSession), once},
+		{"eraseSession", "POST", session + "/erase", admin, 200, handle(s.eraseSession), plain},
 		{"forkSession", "POST", session + "/fork", agent, 201, handle(s.forkSession),
 			options{stores: true, bodyOptional: true}},
 		{"exportSession", "GET", session + "/export", reader, 200, handle(s.exportSession), plain},

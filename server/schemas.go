@@ -116,6 +116,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[session.File]("SessionFile", received),
 	schemaOf[session.RewindRequest]("RewindRequest", received),
 	schemaOf[session.Rewound]("Rewound", sent),
+	schemaOf[session.Erased]("Erased", sent),
 	schemaOf[session.ForkRequest]("ForkRequest", received),
 	schemaOf[summary.Action]("SummaryAction", received),
 	schemaOf[summary.Answer]("SummaryAnswer", sent),

@@ -75,6 +75,10 @@ func (s *Server) rewindSession(ctx context.Context, c *call[session.RewindReques
 	return s.engine.Sessions.Rewind(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
 }
 
+func (s *Server) eraseSession(ctx context.Context, c *call[nothing]) (session.Erased, error) {
+	return s.engine.Sessions.Erase(ctx, c.caller, c.path("project"), c.path("session"))
+}
+
 func (s *Server) actOnSummary(ctx context.Context, c *call[summary.Action]) (summary.Answer, error) {
 	return s.engine.Summaries.ActOn(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
 }

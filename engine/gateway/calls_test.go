@@ -245,6 +245,35 @@ func TestAgentsApart(t *testing.T) {
 	}
 }
 
+// TestAgentsApartInEveryFormat has a main agent and a sub-agent that think and call tools in turns. Providers refuse none
+// of the sub-agent's prompts, which have the main agent's calls with their results.
+func TestAgentsApartInEveryFormat(t *testing.T) {
+	for f, model := range map[chat.Format]string{chat.AnthropicMessages: "claude-fable-5-2", chat.OpenAIResponses: "gpt-5.6",
+		chat.OpenAIChat: "gpt-4o"} {
+		t.Run(f.String(), func(t *testing.T) {
+			main := newAgent(t, f, model, gateway.Assemble)
+			sub := *main
+			sub.name, sub.history, sub.sent, sub.system = "scout", nil, nil, "You scout."
+			for n := 1; n <= 5; n++ {
+				main.turn(n, 2, f != chat.OpenAIChat)
+				sub.turn(100+n, 2, f != chat.OpenAIChat)
+			}
+			sent := string(sub.sent[len(sub.sent)-1])
+			for n := 1; n <= 5; n++ {
+				if !strings.Contains(sent, fmt.Sprint(n*10)) || strings.Contains(sent, fmt.Sprintf("question %d:", n)) {
+					t.Errorf("turn %d of the main agent in the sub-agent's prompt: %s", n, sent)
+				}
+			}
+			if sent := string(main.sent[len(main.sent)-1]); strings.Contains(sent, "question 10") {
+				t.Errorf("the main agent's prompt has the sub-agent's task: %s", sent)
+			}
+			if sub.retried+main.retried > 0 {
+				t.Errorf("%d calls were refused and sent again", sub.retried+main.retried)
+			}
+		})
+	}
+}
+
 // TestSystemMessagesStay keeps system messages between others where the client has them.
 func TestSystemMessagesStay(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)

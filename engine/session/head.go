@@ -50,10 +50,12 @@ type Head struct {
 	Removed transcript.Runs `json:"removed,omitempty"`
 	Changes uint32          `json:"changes,omitempty"`
 	// Edits is the number of changes that gave messages new versions. Each has a record; see transcript.Change.
-	Edits uint32     `json:"edits,omitempty"`
-	Sent  *Sent      `json:"sent,omitempty"`  // the part of the history that a client has sent
-	Forks *Forks     `json:"forks,omitempty"` // nil if not known
-	Names callid.Own `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
+	Edits uint32 `json:"edits,omitempty"`
+	// Erased is the number of these changes, from the first, whose records are erased.
+	Erased uint32     `json:"erased,omitempty"`
+	Sent   *Sent      `json:"sent,omitempty"`  // the part of the history that a client has sent
+	Forks  *Forks     `json:"forks,omitempty"` // nil if not known
+	Names  callid.Own `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
 }
 
 // Extent returns the extent of the whole session.

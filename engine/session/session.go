@@ -31,6 +31,10 @@ type Service struct {
 
 	// Decided finds the decision that a turn names; nil if there is none or it has been removed. The engine sets it.
 	Decided func(ctx context.Context, c ident.Caller, projectID, id string) (*transcript.Kept, error)
+	// PurgeDecisions purges the contents of those decisions of a session that saw another extent of it than is kept. The
+	// engine sets it.
+	PurgeDecisions func(ctx context.Context, tenant string, pinc, sinc ident.Incarnation,
+		keep func(seen transcript.Extent) bool) error
 	// Appended is called with what AppendTurn has committed. The engine sets it.
 	Appended func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []TurnMessage)
 }

@@ -119,11 +119,14 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 }
 
 // age turns a table into that of a longer session: with results that came late or never, messages before the table, and
-// a pending turn.
+// a pending turn. In some, the assistant thinks.
 func (s *Talk) age(rng *rand.Rand) {
-	head := 0
+	head, thinks := 0, rng.IntN(3) == 0
 	for i := range s.Records {
 		r := &s.Records[i]
+		if thinks && r.Role == mneme.Assistant && rng.IntN(2) == 0 {
+			r.Flags |= mneme.Thinking
+		}
 		if i == 0 || r.Atom != s.Records[i-1].Atom {
 			head = i
 		}

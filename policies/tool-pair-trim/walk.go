@@ -26,6 +26,8 @@ type walk struct {
 	beyond   uint32 // turns up to this place are beyond the depth
 	posted   cost   // cost of the newest turn, as posted
 	tools    bool   // the newest turn has a tool result
+	thinks   bool   // the newest turn has thinking
+	limit    cost   // what a cut leaves at most
 	cut      bool   // something was left out before
 	ring     ring
 }
@@ -117,6 +119,7 @@ func (w *walk) arrive(first int, a cut.Atom) {
 		c := a.Cost(first)
 		w.window, w.posted = w.window.Plus(c), w.posted.Plus(c)
 		w.tools = w.tools || a.Facts.Has(mneme.Tool)
+		w.thinks = w.thinks || a.Facts&cut.Facts(mneme.Thinking) != 0
 		if a.Facts.Pinned() {
 			w.kept = w.kept.Plus(c)
 		} else {
@@ -133,7 +136,7 @@ func (w *walk) arrive(first int, a cut.Atom) {
 		}
 	}
 	if !w.budget.Holds(w.window) {
-		w.why = excess{window: w.window}
+		w.why, w.limit = excess{window: w.window}, w.budget
 		w.shorten(first, a.End, w.budget)
 	}
 }
@@ -146,9 +149,9 @@ func asks(a cut.Atom) bool { return a.Facts.Has(mneme.User) && !a.Facts.Question
 //go:noinline
 func (w *walk) begin(first int, a cut.Atom) {
 	if w.tools {
-		w.ring.push(w.posted)
+		w.ring.push(w.posted, w.thinks)
 	}
-	w.posted, w.tools, w.last = cost{}, false, a.Turn
+	w.posted, w.tools, w.thinks, w.last = cost{}, false, false, a.Turn
 	w.deepen(w.records.At(first).Place, first)
 }
 
@@ -210,13 +213,18 @@ func (w *walk) early(first, end int) bool {
 	if w.reserve == (cost{}) || w.ring.pushed == 0 || !w.cut && !w.older {
 		return false
 	}
-	reserve := w.ring.largest()
-	reserve = cost{Messages: min(reserve.Messages, w.reserve.Messages), Tokens: min(reserve.Tokens, w.reserve.Tokens)}
+	largest := w.ring.largest()
+	reserve := cost{Messages: min(largest.Messages, w.reserve.Messages), Tokens: min(largest.Tokens, w.reserve.Tokens)}
+	limit := w.budget
+	if w.ring.thinks() && w.budget.Holds(w.kept.Plus(largest)) { // a cut inside such a loop would cost its thinking
+		reserve = largest
+		limit = w.budget.Less(largest)
+	}
 	bound := w.budget.Less(reserve)
 	if bound.Holds(w.window) {
 		return false
 	}
-	w.why = excess{window: w.window}
+	w.why, w.limit = excess{window: w.window}, limit
 	if w.budget.Holds(w.window) {
 		w.why.reserve, w.why.like = reserve, w.ring.len()
 	}
@@ -353,7 +361,7 @@ func (w *walk) enough() bool {
 	if w.start.question >= 0 && w.start.question != w.userAt {
 		staying = staying.Plus(w.question)
 	}
-	return leaves(w.window.Messages, staying.Messages, w.budget.Messages, w.low.Messages) &&
+	return w.limit.Holds(w.window) && leaves(w.window.Messages, staying.Messages, w.budget.Messages, w.low.Messages) &&
 		leaves(w.window.Tokens, staying.Tokens, w.budget.Tokens, w.low.Tokens)
 }
 
@@ -423,16 +431,24 @@ func (w *walk) keepQuestion(first int, c cost) {
 	w.start.question, w.question = first, c
 }
 
-// ring has the costs of the newest turns with tool results.
+// ring has the costs of the newest turns with tool results, and which of them have thinking.
 type ring struct {
-	turns  [16]cost
-	pushed int
+	turns    [16]cost
+	thinking uint32 // bits
+	pushed   int
 }
 
-func (r *ring) push(c cost) {
-	r.turns[r.pushed%len(r.turns)] = c
+func (r *ring) push(c cost, thinks bool) {
+	i := r.pushed % len(r.turns)
+	r.turns[i] = c
+	r.thinking &^= 1 << i
+	if thinks {
+		r.thinking |= 1 << i
+	}
 	r.pushed++
 }
+
+func (r *ring) thinks() bool { return r.thinking != 0 }
 
 func (r *ring) len() int { return min(r.pushed, len(r.turns)) }
 

@@ -102,6 +102,7 @@ func matrixRows() []matrixRow {
 		{route: "POST " + project + "/sessions", least: agent, ok: 201, apart: 201, body: `{"id":"{new}","title":"{marker}"}`},
 		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, apart: 201, body: file},
 		{route: "POST " + session + "/rewind", least: agent, ok: 200, apart: 404, body: `{"to_turn":1}`},
+		{route: "POST " + session + "/erase", least: admin, ok: 200, consumes: true},
 		{route: "POST " + session + "/fork", least: agent, ok: 201, apart: 404, body: `{}`},
 		{route: "POST " + session + "/summary", least: agent, ok: 200, apart: 404, body: `{"action":"reset"}`},
 		{route: "PUT " + project, least: admin, ok: 200, body: `{"name":"{marker}"}`},

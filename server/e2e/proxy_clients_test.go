@@ -29,6 +29,9 @@ var libraries = []struct {
 		"RateLimitError 429, InternalServerError 500, APIStatusError 200, AuthenticationError 401"},
 	{"langchain", providers.Chat, "text stream tools structured image errors retry abort",
 		"OpenAIRateLimitError 429, OpenAIAPIError 500, APIError , OpenAIAuthenticationError 401"},
+	{"langgraph", providers.Chat, "text tools goes_on", ""},
+	{"pydantic-ai", providers.Chat, "text stream tools goes_on", ""},
+	{"litellm", providers.Chat, "text stream tools goes_on", ""},
 	{"openai-agents", providers.Responses, "text stream tools", ""},
 	{"openai-node-chat", providers.Chat, "text stream tools structured image errors retry abort",
 		"RateLimitError 429, InternalServerError 500, APIError , AuthenticationError 401"},
@@ -60,6 +63,9 @@ var talks = map[string]struct {
 	"thinks": {func(providers.API) []providers.Reply {
 		return []providers.Reply{providers.Think("hm", providers.Say("I thought.")), providers.Think("yes", providers.Say("Sure."))}
 	}, "I thought. Sure.", "user assistant user assistant"},
+	"goes_on": {func(providers.API) []providers.Reply {
+		return []providers.Reply{providers.Say("Hello."), providers.Say("Still hello.")}
+	}, "Hello. Still hello.", "user assistant user assistant"},
 	"errors": {func(api providers.API) []providers.Reply {
 		return []providers.Reply{{Fail: providers.RateLimited(api)}, {Fail: providers.ServerError(api)},
 			{Parts: providers.Say("Half").Parts, Break: providers.ServerError(api)}}
@@ -125,6 +131,7 @@ func TestLibrariesOfProviders(t *testing.T) {
 						t.Errorf("%s: of %s is stored %q, want %q", l.name, name, roles, talks[name].stored)
 					}
 				}
+				provider.Drop() // what a library that failed has left
 			}
 			c.sawNothingOfMneme(provider)
 			retries := 0

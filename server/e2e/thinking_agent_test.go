@@ -26,6 +26,7 @@ type thinker struct {
 	leftOut, needs       int
 	summarised           int // windows that show a running summary
 	decisions            []string
+	loop                 int // tokens of the longest loop of calls, by itself
 }
 
 // turn runs a turn: a question, calls of a tool, and an answer, each with thinking before it.
@@ -74,11 +75,25 @@ func (a *thinker) turn(n int) {
 				"tool_use_id": said[len(said)-1]["id"], "content": strings.Repeat("shipped ", 20)}}})
 		}
 	}
+	a.loop = max(a.loop, a.alone(pending[:len(pending)-1]))
 	turn := object{"session_id": a.session, "format": "anthropic.messages", "messages": pending}
 	if a.names == "turn" {
 		turn["decision_id"] = decision
 	}
 	a.post("/api/v1/projects/default/turns", turn).want(201)
+}
+
+// alone counts the tokens of messages in a window that has nothing else.
+func (a *thinker) alone(messages []object) int {
+	a.t.Helper()
+	var pending []object
+	for _, m := range messages {
+		pending = append(pending, object{"role": m["role"], "content": m["content"]}) // without the decision
+	}
+	var w window
+	a.post("/api/v1/projects/default/context", object{"session_id": mneme.unique("alone"), "format": "anthropic.messages",
+		"pending": pending, "record": false, "budget": object{"max_messages": 0, "max_tokens": 0}}).want(200).into(&w)
+	return w.Usage.Tokens
 }
 
 // call sends a window to the model, and again without what was refused.
@@ -155,13 +170,17 @@ func TestCampaignThinkingAgent(t *testing.T) {
 			for n := 1; n <= turns; n++ {
 				a.turn(n)
 			}
-			t.Logf("%d calls, %d refused; %d thinking blocks sent, %d left out, %d windows need drop_block, %d show a summary",
-				a.calls, a.refused, a.sent, a.leftOut, a.needs, a.summarised)
+			t.Logf("%d calls in loops of %d tokens, %d refused; %d thinking blocks sent, %d left out, %d windows need drop_block, "+
+				"%d show a summary", a.calls, a.loop, a.refused, a.sent, a.leftOut, a.needs, a.summarised)
 			if summarises != (a.summarised > 0) {
 				t.Errorf("%d windows show a summary", a.summarised)
 			}
 			if a.refused > 0 {
 				t.Errorf("%d of %d calls were refused", a.refused, a.calls)
+			}
+			// The first cut may be inside a loop. Clearing results changes what stands in front of the thinking.
+			if clears := tt.name == "tool-result-clear"; !clears && a.needs > max(3, a.calls/50) {
+				t.Errorf("%d of %d calls lost thinking of a loop that fits", a.needs, a.calls)
 			}
 			if tt.kept && a.sent < a.calls {
 				t.Errorf("%d thinking blocks were sent in %d calls", a.sent, a.calls)

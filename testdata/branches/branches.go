@@ -1,5 +1,5 @@
-// Package branches drives a memory server with sessions whose turns are taken back, gone on with and forked, and knows
-// by a model of its own what must be left of them.
+// Package branches drives a memory server with sessions that are rewound, continued and forked, and compares it with a
+// model of what must be left of them.
 package branches
 
 import (
@@ -10,27 +10,27 @@ import (
 	"slices"
 )
 
-// Server is what is driven. Each method fails the test by itself where the server refuses what it must not.
+// Server is the server under test. Each method fails the test if the server refuses something that it must accept.
 type Server interface {
-	// Post adds messages; rewindTo is negative where nothing is taken back. ok is false where the server refuses them
-	// because a result answers no open call.
+	// Post adds messages; a negative rewindTo means no rewind. ok is false if the server refuses the messages because a
+	// result answers no open call.
 	Post(session string, messages []json.RawMessage, continues bool, rewindTo int) (turn int, ok bool)
 	Rewind(session string, to int)
 	Fork(session string, at int, as string)
 	Delete(session string)
-	// Marks are the marks in the messages of a session that live, and in all that are stored, by number.
+	// Marks returns the marks in the living messages of a session, and in all stored ones, by number.
 	Marks(session string) (living, stored []int)
-	// Counts are the session's turns and messages that live, and its last turn.
+	// Counts returns the numbers of living turns and messages of a session, and its last turn.
 	Counts(session string) (turns, messages, last int)
-	// Window gives the marks in a window of everything up to a turn, or now where the turn is negative. It keeps the
-	// decision, to be replayed.
+	// Window returns the marks in a window of everything up to a turn, or of the whole session if the turn is negative.
+	// It keeps the decision for a later replay.
 	Window(session string, asOf int) []int
-	// Ask makes a window of the default pipeline under a small budget, and has a summary made where one is due.
+	// Ask makes a window with the default pipeline and a small budget, and a summary if one is due.
 	Ask(session string)
-	// Summarise has the session's summary made anew; Summary gives the marks that it holds.
+	// Summarise makes a new summary of the session. Summary returns the marks in it.
 	Summarise(session string)
 	Summary(session string) []int
-	// Recall finds the marks of messages with a word.
+	// Recall returns the marks of the messages that are found by a word.
 	Recall(word string) []int
 	// Copy exports a session and imports it under another name.
 	Copy(session, as string)
@@ -38,7 +38,7 @@ type Server interface {
 
 var mark = regexp.MustCompile(`#(\d+)`)
 
-// Marks are the marks in a text, in order.
+// Marks returns the marks in a text, in order.
 func Marks(text string) (out []int) {
 	for _, m := range mark.FindAllStringSubmatch(text, -1) {
 		n := 0
@@ -60,7 +60,7 @@ type message struct {
 }
 
 type session struct {
-	turns    int // numbers given
+	turns    int // assigned numbers
 	messages []*message
 }
 
@@ -73,7 +73,7 @@ func (s *session) living(upto int) (out []*message) {
 	return out
 }
 
-// open tells whether a call of an id waits for its result.
+// open reports whether the call with an id waits for its result.
 func (s *session) open(id string) bool {
 	n := 0
 	for _, m := range s.living(-1) {
@@ -101,17 +101,17 @@ func (s *session) rewind(to int) {
 	}
 }
 
-// Drive does random things to a server and tells what it does otherwise than the model.
+// Drive makes random requests to a server and reports where the server differs from the model.
 type Drive struct {
 	server   Server
 	r        *rand.Rand
 	sessions map[string]*session
 	marks    int
 	made     int
-	Log      []string // what was done
+	Log      []string // the requests so far
 }
 
-// New begins with no session.
+// New returns a Drive without sessions.
 func New(server Server, seed uint64) *Drive {
 	return &Drive{server: server, r: rand.New(rand.NewPCG(seed, 7)), sessions: map[string]*session{}}
 }
@@ -127,7 +127,7 @@ func (d *Drive) names() []string {
 
 func (d *Drive) say(format string, args ...any) { d.Log = append(d.Log, fmt.Sprintf(format, args...)) }
 
-// Step does one thing and checks the session that it was done to.
+// Step makes one request and checks the session that it changed.
 func (d *Drive) Step() error {
 	names := d.names()
 	if len(names) == 0 || len(names) < 4 && d.r.IntN(8) == 0 {
@@ -151,7 +151,7 @@ func (d *Drive) Step() error {
 		before := s.living(-1)
 		s.rewind(to)
 		if len(before) > 0 {
-			if err := d.recall(before[len(before)-1].mark); err != nil { // it is found no more, at once
+			if err := d.recall(before[len(before)-1].mark); err != nil { // it must no longer be found, immediately
 				return err
 			}
 		}
@@ -223,7 +223,7 @@ func (d *Drive) copy(name string, s *session) {
 	d.sessions[as] = f
 }
 
-// post adds a turn, or a part of one, sometimes in place of turns that it takes back.
+// post adds a turn, or a part of one, sometimes after a rewind.
 func (d *Drive) post(name string) error {
 	s := d.sessions[name]
 	rewindTo, continues := -1, d.r.IntN(4) == 0
@@ -284,17 +284,17 @@ func (d *Drive) post(name string) error {
 	return d.check(name)
 }
 
-// recall asks for a message by its word: it is found where it lives in some session, and nowhere else.
+// recall searches for a message by its word. It must be found in each session in which it is living, and nowhere else.
 func (d *Drive) recall(n int) error {
 	d.say("recall #%d", n)
-	lives := map[int]int{} // in how many sessions
+	lives := map[int]int{} // the number of sessions
 	for _, s := range d.sessions {
 		for _, m := range s.living(-1) {
 			lives[m.mark]++
 		}
 	}
 	found := map[int]int{}
-	for _, m := range d.server.Recall(Word(n)) { // its neighbours may come along
+	for _, m := range d.server.Recall(Word(n)) { // its neighbours may be found too
 		if found[m]++; found[m] > lives[m] {
 			return fmt.Errorf("asked for #%d, recall gives #%d, which lives %d times", n, m, lives[m])
 		}
@@ -305,7 +305,7 @@ func (d *Drive) recall(n int) error {
 	return nil
 }
 
-// Check holds all sessions against the model.
+// Check compares all sessions with the model.
 func (d *Drive) Check() error {
 	for _, name := range d.names() {
 		if err := d.check(name); err != nil {

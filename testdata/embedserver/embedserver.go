@@ -1,6 +1,6 @@
-// Package embedserver serves `/embeddings` in OpenAI's protocol on loopback, for tests. Its model is a small real one: the
-// words of a text and their trigrams of letters, hashed to directions in space and added up, so that texts which share
-// words or parts of them are near. It knows no meanings.
+// Package embedserver serves `/embeddings` in OpenAI's protocol on loopback, for tests. Its model is small but real: it
+// hashes the words of a text and their letter trigrams to directions in space and adds them up, so texts that share
+// words or parts of words are near. It knows no meanings.
 package embedserver
 
 import (
@@ -17,10 +17,10 @@ import (
 	"unicode"
 )
 
-// Dimensions are those of a vector where the request names none.
+// Dimensions is the default number of dimensions of a vector.
 const Dimensions = 256
 
-// Server is one provider. Its methods are safe for concurrent use.
+// Server is a provider. Its methods are safe for concurrent use.
 type Server struct {
 	*httptest.Server
 
@@ -35,7 +35,7 @@ type Server struct {
 	key    string
 }
 
-// New starts a server that wants this key.
+// New starts a server that requires this key.
 func New(key string) *Server {
 	s := &Server{key: key, length: Dimensions}
 	mux := http.NewServeMux()
@@ -44,21 +44,22 @@ func New(key string) *Server {
 	return s
 }
 
-// Fail has every request answered with a status; 0 ends that.
+// Fail makes the server answer every request with a status; 0 ends that.
 func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// Refuse has every request refused that holds a word, as a provider refuses a text that is too long for its model.
+// Refuse makes the server refuse every request that contains a word, as a provider refuses a text that is too long for
+// its model.
 func (s *Server) Refuse(word string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.word = word
 }
 
-// Answer has every text that holds a word get this vector, whatever the request asks for.
+// Answer gives every text that contains a word this vector, whatever the request asks for.
 func (s *Server) Answer(word string, v []float32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +70,14 @@ func (s *Server) Answer(word string, v []float32) {
 	s.odd[word] = v
 }
 
-// Lengthen changes the dimensions of a vector where the request names none.
+// Lengthen changes the default number of dimensions.
 func (s *Server) Lengthen(dimensions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.length = dimensions
 }
 
-// Stall has every request wait until the function that it gives is called.
+// Stall makes every request wait until release is called.
 func (s *Server) Stall() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +91,14 @@ func (s *Server) Stall() (release func()) {
 	})
 }
 
-// Calls are how many requests came, and Texts those that were embedded.
+// Calls returns the number of requests so far.
 func (s *Server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Texts are all that were embedded, in the order in which they came.
+// Texts returns all embedded texts, in order of arrival.
 func (s *Server) Texts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,13 +184,13 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		"usage": map[string]any{"prompt_tokens": tokens, "total_tokens": tokens}})
 }
 
-// Embed makes the vector of a text. Each model has directions of its own.
+// Embed computes the vector of a text. Each model has its own directions.
 func Embed(model, text string, dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	add := func(feature string, weight float32) {
 		h := fnv.New64a()
 		h.Write([]byte(model + "\x00" + feature))
-		for x, n := h.Sum64(), 0; n < 8; n++ { // eight signed places of the vector for each feature
+		for x, n := h.Sum64(), 0; n < 8; n++ { // eight signed positions in the vector for each feature
 			x = x*6364136223846793005 + 1442695040888963407
 			at := int(x >> 33 % uint64(dimensions))
 			if x>>63 == 0 {
@@ -203,7 +204,7 @@ func Embed(model, text string, dimensions int) []float32 {
 	for _, word := range words {
 		weight := float32(1)
 		if len(word) < 4 {
-			weight = .2 // mostly words without a meaning of their own
+			weight = .2 // mostly words without meaning by themselves
 		}
 		add(word, weight)
 		for runes := []rune("<" + word + ">"); len(runes) >= 3; runes = runes[1:] {

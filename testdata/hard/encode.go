@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// encode writes the turn's messages in its format, with a system message among them now and then.
+// encode writes the turn's messages in its format, with an occasional system message among them.
 func encode(r *rand.Rand, t *Turn) {
-	put := func(object string, first bool) { // first of what stands for one message
+	put := func(object string, first bool) { // the first object of a message
 		if first && t.Format != Anthropic && r.IntN(12) == 0 {
 			t.Skipped = append(t.Skipped, len(t.Input))
 			role := []string{"system", "developer"}[r.IntN(2)]
@@ -45,7 +45,7 @@ func str(r *rand.Rand, s string) string {
 	return quote(s)
 }
 
-// ownMembers are the fields that only this server reads.
+// ownMembers returns members that only this server reads.
 func ownMembers(r *rand.Rand, t *Turn, m *Message) []string {
 	var out []string
 	add := func(key, value string) { out = append(out, member(key, value)) }
@@ -76,7 +76,7 @@ func ownMembers(r *rand.Rand, t *Turn, m *Message) []string {
 	return out
 }
 
-// chatMessage is one message of openai.chat, its members in any order.
+// chatMessage returns a message of openai.chat, with its members in any order.
 func chatMessage(r *rand.Rand, t *Turn, m *Message) string {
 	members := append(ownMembers(r, t, m), member("role", quote(m.Role)))
 	if m.Role == "tool" {
@@ -126,7 +126,7 @@ func chatPart(r *rand.Rand, _ *Message, p Part) string {
 	return object(member("type", `"text"`), member("text", str(r, p.Text)))
 }
 
-// responsesPart is one part of a message item.
+// responsesPart returns one part of a message item.
 func responsesPart(r *rand.Rand, m *Message, p Part) string {
 	switch {
 	case p.Image != "":
@@ -138,7 +138,7 @@ func responsesPart(r *rand.Rand, m *Message, p Part) string {
 	}
 }
 
-// encodeResponses writes items: one message may need several.
+// encodeResponses writes items. One message may need several.
 func encodeResponses(r *rand.Rand, t *Turn, put func(string, bool)) {
 	for _, m := range t.Messages {
 		own := ownMembers(r, t, m)
@@ -170,7 +170,7 @@ func encodeResponses(r *rand.Rand, t *Turn, put func(string, bool)) {
 	}
 }
 
-// textMember is content without null, which message items do not know.
+// textMember returns content that is not null, because message items do not allow null.
 func textMember(r *rand.Rand, m *Message) []string {
 	if m.Parts == nil {
 		return []string{member("content", `""`)}
@@ -178,7 +178,7 @@ func textMember(r *rand.Rand, m *Message) []string {
 	return content(r, m, responsesPart)
 }
 
-// joined is the text of parts as one string.
+// joined returns the text of parts as one string.
 func joined(parts []Part) string {
 	var texts []string
 	for _, p := range parts {

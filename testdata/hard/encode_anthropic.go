@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// encodeAnthropic writes anthropic.messages, where one user message may hold several results and a text.
+// encodeAnthropic writes anthropic.messages, in which one user message may contain several results and a text.
 func encodeAnthropic(r *rand.Rand, t *Turn, put func(string, bool)) {
 	for at := 0; at < len(t.Messages); {
 		group := t.Messages[at : at+1]
@@ -18,8 +18,8 @@ func encodeAnthropic(r *rand.Rand, t *Turn, put func(string, bool)) {
 	}
 }
 
-// joins tells whether a message may stand in one posted message with a group of results: another result, or the
-// user's text behind them.
+// joins reports whether a message can be in the same posted message as a group of results: it is another result, or the
+// user's text after them.
 func joins(group []*Message, next *Message) bool {
 	for _, m := range group {
 		if m.Role != "tool" || m.CallID == next.CallID {
@@ -30,7 +30,7 @@ func joins(group []*Message, next *Message) bool {
 	return says && !next.A2A() && next.Delegation == group[0].Delegation
 }
 
-// anthropicMessage is one message made of a group: results and perhaps a user's text, or a single message.
+// anthropicMessage returns one message for a group: for results and perhaps a user's text, or for a single message.
 func anthropicMessage(r *rand.Rand, t *Turn, group []*Message) string {
 	role := group[0].Role
 	if role == "tool" {
@@ -71,7 +71,7 @@ func anthropicBlocks(r *rand.Rand, m *Message) []string {
 	for i := range m.Calls {
 		c := &m.Calls[i]
 		if !isObject(c.Arguments) {
-			c.Arguments = object(member("raw", quote(c.Arguments))) // this format has no other arguments
+			c.Arguments = object(member("raw", quote(c.Arguments))) // this format has no arguments of other types
 		}
 		out = append(out, object(member("type", `"tool_use"`), member("id", quote(c.ID)), member("name", quote(c.Name)),
 			member("input", c.Arguments)))

@@ -10,19 +10,19 @@ import (
 type Knobs struct {
 	Seed        uint64
 	Format      Format
-	Messages    int  // about how many are stored; at least one turn is made
-	Longest     int  // bytes of the longest text, about; 0 is 4,000
+	Messages    int  // the approximate number of stored messages; at least one turn is made
+	Longest     int  // the approximate length of the longest text, in bytes; 0 means 4,000
 	Delegations bool // messages of delegations and between agents
 }
 
-// generator writes one transcript move by move.
+// generator writes one transcript step by step.
 type generator struct {
 	r     *rand.Rand
 	knobs Knobs
 	out   *Transcript
 	turn  *Turn
 	open  []openCall // in order of calling
-	ids   []string   // used before, to be used again
+	ids   []string   // ids used before, to be used again
 	calls int
 }
 
@@ -31,7 +31,7 @@ type openCall struct {
 	asked *Message
 }
 
-// Generate makes the transcript that the knobs describe.
+// Generate returns the transcript that the knobs describe.
 func Generate(k Knobs) *Transcript {
 	if k.Longest == 0 {
 		k.Longest = 4000
@@ -136,7 +136,7 @@ func (g *generator) answerLate() {
 	id := g.open[g.r.IntN(len(g.open))].call.ID
 	i := g.newestOpen(id)
 	if g.turn.Delegation != "" && g.open[i].asked.Delegation != g.turn.Delegation {
-		return // a message cannot say that it is of no delegation where its turn has one
+		return // in a turn with a delegation, a message cannot belong to none
 	}
 	g.answer(i)
 }
@@ -157,7 +157,7 @@ func (g *generator) newestOpen(id string) int {
 	}
 }
 
-// delegate hands a task over, lets the other agent work on it, and takes the answer back.
+// delegate gives a task to another agent, lets it work, and takes its answer.
 func (g *generator) delegate(delegation string, depth int) {
 	inner := g.delegation(delegation)
 	if g.turn.Delegation != "" {
@@ -201,7 +201,7 @@ func (g *generator) add(m *Message) *Message {
 	return m
 }
 
-// separate keeps two assistant messages apart: as lists of items they would read as one.
+// separate keeps two assistant messages apart, because as lists of items they would be read as one.
 func (g *generator) separate(m *Message) {
 	if n := len(g.turn.Messages); n > 0 && m.Role == "assistant" && g.turn.Messages[n-1].Role == "assistant" {
 		g.add(&Message{Role: "user", Delegation: m.Delegation, Parts: []Part{{Text: "go on"}}})

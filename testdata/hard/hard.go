@@ -1,15 +1,15 @@
-// Package hard makes transcripts as agents produce them on bad days: parallel calls answered in any order, late or
-// never, reused call ids, nested delegations, empty contents, images and awkward texts. A transcript comes with an
-// independent model of what a server must have understood of it, so that a test can hold every window against it.
+// Package hard makes difficult transcripts, as agents produce them when much goes wrong: parallel calls answered in any
+// order, late or never, reused call ids, nested delegations, empty contents, images and awkward texts. A transcript
+// comes with an independent model of how a server must understand it, so that a test can check every window against it.
 //
-// Everything follows from a seed: the same Knobs always give the same bytes.
+// Everything is derived from a seed: the same Knobs always give the same bytes.
 package hard
 
 import (
 	"encoding/json"
 )
 
-// Format is a provider's message format, by the name the HTTP contract gives it.
+// Format is a provider's message format, by its name in the HTTP API.
 type Format string
 
 // The formats that turns may be posted in.
@@ -22,7 +22,7 @@ const (
 // Formats lists all of them.
 func Formats() []Format { return []Format{Chat, Anthropic, Responses} }
 
-// Call is one tool call of an assistant message. Arguments are as the model wrote them: usually a JSON object.
+// Call is one tool call of an assistant message. Arguments are unchanged from the model: usually a JSON object.
 type Call struct {
 	ID, Name, Arguments string
 }
@@ -32,7 +32,7 @@ type Part struct {
 	Text, Image string
 }
 
-// Message is what a server must have understood of one message.
+// Message describes how a server must understand one message.
 type Message struct {
 	Seq        int    // counts the session's stored messages from 1, in the order posted
 	Turn       int    // the turn it was posted in, from 1
@@ -41,19 +41,19 @@ type Message struct {
 	Delegation string
 	Agent      string
 	From, To   string // both set for messages between agents
-	Parts      []Part // in order; none where the content is null or empty
+	Parts      []Part // in order; none if the content is null or empty
 	Calls      []Call
 	CallID     string // of a tool result
-	Own        Own    // what only this server reads
+	Own        Own    // members that only this server reads
 
-	// Posted is the message's JSON as sent, where one message of the format stands for one stored message.
+	// Posted is the message's JSON as sent, if one message of the format is one stored message.
 	Posted json.RawMessage
-	// Pieces are the JSON blocks (anthropic.messages) or items (openai.responses) that came from this message, in
-	// order, as sent; nil where the content was a plain string.
+	// Pieces are the JSON blocks (anthropic.messages) or items (openai.responses) of this message, in order, as sent;
+	// nil if the content was a plain string.
 	Pieces []json.RawMessage
 }
 
-// Own are the fields that the server reads off a message and leaves out of windows.
+// Own are members that the server reads and leaves out of windows.
 type Own struct {
 	Reasoning string
 	Tags      []string
@@ -61,7 +61,7 @@ type Own struct {
 	CreatedAt string
 }
 
-// A2A tells whether the message went from one agent to another.
+// A2A reports whether the message was sent from one agent to another.
 func (m *Message) A2A() bool { return m.From != "" }
 
 // Turn is one run of the agent: the body of one request, without the session's id.
@@ -72,7 +72,7 @@ type Turn struct {
 	Format     Format
 	Input      []json.RawMessage // as sent, with system messages
 	Skipped    []int             // indexes in Input that are system messages
-	Messages   []*Message        // what is stored of it
+	Messages   []*Message        // the messages that must be stored
 }
 
 // Transcript is one session.

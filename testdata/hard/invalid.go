@@ -2,14 +2,14 @@ package hard
 
 import "encoding/json"
 
-// Invalid is a turn that must be refused whole, and the place of its first fault.
+// Invalid is a turn that must be refused as a whole, and the position of its first fault.
 type Invalid struct {
 	Name  string
 	Input []json.RawMessage
 	Index int // of the faulty message in Input
 }
 
-// InvalidTurns are turns in openai.chat that no session accepts: the first messages are sound, one is not.
+// InvalidTurns returns turns in openai.chat that every session must refuse: the first messages are valid, one is not.
 func InvalidTurns() []Invalid {
 	const user = `{"role":"user","content":"book it"}`
 	const asks = `{"role":"assistant","content":null,"tool_calls":[{"id":"bad_1","type":"function",` +

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// awkward are texts that have broken parsers, counters and renderers before.
+// awkward has texts that have caused errors in parsers, counters and renderers before.
 var awkward = [...]string{
-	"ok", "yes", "yes", "no", "Continue.", // duplicates are likely on purpose
+	"ok", "yes", "yes", "no", "Continue.", // duplicates are intended
 	" ", "\n", "\t leading and trailing \n",
 	"naïve café — “quotes” … and a dash",
 	"👩‍👩‍👧‍👦 family, 🏴󠁧󠁢󠁳󠁣󠁴󠁿 flag, 👍🏽 skin, 🇺🇳 region",
@@ -29,7 +29,7 @@ var awkward = [...]string{
 const words = "the agent books a flight from Lisbon to Osaka with two bags and asks whether the fee of 30 dollars is " +
 	"refundable because the passenger changed plans after checking the policy for basic economy tickets "
 
-// text makes a content: mostly prose of a few words, often awkward, seldom empty, now and then very long.
+// text returns a content: mostly a few words of prose, often awkward, rarely empty, sometimes very long.
 func text(r *rand.Rand, longest int) string {
 	switch n := r.IntN(100); {
 	case n < 4:
@@ -60,7 +60,7 @@ func prose(r *rand.Rand, count int) string {
 	return b.String()
 }
 
-// arguments of a call: a JSON object as a rule, or what a confused model writes instead.
+// arguments returns the arguments of a call: usually a JSON object, otherwise what a confused model might write.
 func arguments(r *rand.Rand) string {
 	switch r.IntN(12) {
 	case 0:
@@ -82,7 +82,7 @@ func arguments(r *rand.Rand) string {
 	}
 }
 
-// quote writes a JSON string without escaping what needs no escape, so that bytes differ from a re-encoder's.
+// quote writes a JSON string with as few escapes as possible, so that its bytes differ from a re-encoder's.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -103,7 +103,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// escaped is quote with every character above ASCII escaped, as many clients send it.
+// escaped is like quote, but escapes every character above ASCII, as many clients do.
 func escaped(s string) string {
 	var b strings.Builder
 	for _, c := range quote(s) {

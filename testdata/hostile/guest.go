@@ -14,7 +14,8 @@ const (
 	newer    = `{"abi":"1.1","hooks":["assemble"],"description":"hostile"}`
 )
 
-// Where the arenas stand, in either size, and the memory that holds them. What lies below is the guest's own.
+// The positions of the arenas, for either size, and the memory that contains them. Memory below them is the guest's
+// own.
 const (
 	requestArena = 64 << 10
 	planArena    = requestArena + 512<<10
@@ -31,19 +32,19 @@ const (
 	firstLocal
 )
 
-// guest is a policy in the making that is in order in everything but what is asked of it.
+// guest is a policy under construction. It is valid except for what an attack changes.
 type guest struct {
 	Module
 	manifest   string
-	pages      uint32 // at least; no maximum is declared
-	locals     Types  // of mneme_assemble, behind its parameters
-	initialize []byte // empty: there is none
-	arena      []byte // empty: one that is right
-	leave      string // an export to leave out
-	results    Types  // of mneme_assemble; nil: one i32
+	pages      uint32 // the minimum; no maximum is declared
+	locals     Types  // of mneme_assemble, after its parameters
+	initialize []byte // empty for none
+	arena      []byte // empty for a valid one
+	leave      string // an export to omit
+	results    Types  // of mneme_assemble; nil for one i32
 }
 
-// bytes completes the module with mneme_assemble of this code.
+// bytes completes the module with this code for mneme_assemble.
 func (g *guest) bytes(assemble ...[]byte) []byte {
 	i32 := Types{wasm.I32}
 	if g.manifest == "" {
@@ -75,7 +76,7 @@ func (g *guest) export(name string, kind wasm.Kind, index uint32) {
 	}
 }
 
-// mneme imports a host function, by what docs/ABI.md says of it.
+// mneme imports a host function as described in docs/ABI.md.
 func (g *guest) mneme(name string) uint32 {
 	params := map[string]int{"text": 4, "tokens": 2, "find": 3, "args": 5, "name": 4, "score": 3, "log": 3, "fail": 2}[name]
 	results := Types{wasm.I32}
@@ -105,7 +106,7 @@ func call(function uint32, args ...int32) []byte {
 	return append(out, Op(op.Call, function)...)
 }
 
-// forever repeats code that leaves the stack as it is.
+// forever repeats code that does not change the stack.
 func forever(parts ...[]byte) []byte {
 	return code(Op(op.Loop, Void), code(parts...), Op(op.Br, 0), Op(op.End))
 }
@@ -115,10 +116,10 @@ func increment(local uint32) []byte {
 	return code(Op(op.LocalGet, local), I32Const(1), Op(op.I32Add), Op(op.LocalSet, local))
 }
 
-// result ends mneme_assemble.
+// result returns the code that ends mneme_assemble.
 func result(n int32) []byte { return I32Const(n) }
 
-// ops of a plan, by code.
+// The ops of a plan, by code.
 const (
 	opDrop     = 1
 	opTruncate = 3
@@ -144,7 +145,7 @@ type item struct {
 	argument     uint32
 }
 
-// planOf lays out a plan: header, ops, then their texts.
+// planOf encodes a plan: header, ops, then their texts.
 func planOf(items ...item) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32([]byte("MNP1"), uint32(len(items)))
@@ -166,7 +167,7 @@ func planOf(items ...item) []byte {
 	return append(b, texts...)
 }
 
-// answering is a policy that always answers these bytes.
+// answering returns a policy that always returns these bytes.
 func answering(b []byte) []byte { return (&guest{}).answering(b) }
 
 func (g *guest) answering(b []byte) []byte {

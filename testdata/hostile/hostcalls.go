@@ -7,7 +7,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// callers pass to each host function what it must not believe.
+// callers returns attacks that pass invalid arguments to host functions.
 func callers() []Attack {
 	const far, least = -16, -1 << 31 // a pointer 16 bytes below 4 GiB, and the most negative number
 	var list []Attack
@@ -59,7 +59,7 @@ func callers() []Attack {
 	return list
 }
 
-// floods make the host work, each by a function of its own.
+// floods returns attacks that make the host work, each with a different function.
 func floods() []Attack {
 	quota, fuel := plan.StatusHostQuota, plan.StatusFuelExhausted
 	flood := func(name, doc string, status plan.Status, words string, build func(*guest) []byte) Attack {

@@ -7,7 +7,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// interfaces are modules that import what is not offered, do not export what is asked, or start badly.
+// interfaces returns modules with unknown imports, missing exports, or a bad start.
 func interfaces() []Attack {
 	imports := func(module, name string, params, results Types) func() []byte {
 		return func() []byte {

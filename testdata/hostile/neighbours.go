@@ -10,22 +10,22 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// Neighbour is a module that is admitted and then takes as much as it can, call after call: what is held against it is
-// what a tenant beside it notices. None is committed.
+// Neighbour is a module that is admitted and then takes as much as it can, call after call. What counts is its effect
+// on another tenant. None is committed.
 type Neighbour struct {
 	Name, Doc string
 	Build     func() []byte
 }
 
-// The transcript that their plans count on: BigRecords long texts of users, then turns of three records each, a
-// question, a call and its result.
+// The transcript that their plans assume: BigRecords long texts of users, then turns of three records each, a question,
+// a call and its result.
 const (
 	BigRecords  = 2
 	TurnsBehind = 130
 	allRecords  = BigRecords + 3*TurnsBehind
 )
 
-// Locals of mneme_assemble in these modules.
+// The locals of mneme_assemble in these modules.
 const (
 	x32 = firstLocal + iota
 	y32
@@ -36,12 +36,12 @@ const (
 func get(i uint32) []byte { return Op(op.LocalGet, i) }
 func set(i uint32) []byte { return Op(op.LocalSet, i) }
 
-// f64 pushes a constant.
+// f64 returns the code that pushes a constant.
 func f64(v float64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{op.F64Const}, math.Float64bits(v))
 }
 
-// assembling is a guest whose mneme_assemble has the locals above.
+// assembling returns a guest whose mneme_assemble has the locals above.
 func assembling() *guest { return &guest{locals: Types{wasm.I32, wasm.I32, wasm.I64, wasm.F64}} }
 
 // Neighbours returns all of them.
@@ -53,14 +53,14 @@ func Neighbours() []Neighbour {
 			return g.bytes(build(g))
 		}})
 	}
-	spins := func(name, doc string, body ...[]byte) { // runs its body until it is stopped
+	spins := func(name, doc string, body ...[]byte) { // repeats its body until it is stopped
 		add(name, doc, func(g *guest) []byte {
 			g.pages = 256
 			return code(I32Const(1), set(x32), I64Const(3), set(x64), f64(1.5), set(xf), forever(times(64, body...)),
 				result(0))
 		})
 	}
-	// scattered is an address in 16 MiB that no cache foresees; apart, one on the next page.
+	// scattered is an address in 16 MiB that no cache predicts, and apart is one on the next page.
 	scattered := code(get(x32), I32Const(1103515245), Op(op.I32Mul), I32Const(12345), Op(op.I32Add),
 		Op(op.LocalTee, x32), I32Const(16<<20-64), Op(op.I32And))
 	apart := code(get(x32), I32Const(4096+64), Op(op.I32Add), I32Const(16<<20-64), Op(op.I32And), Op(op.LocalTee, x32))
@@ -105,7 +105,7 @@ func Neighbours() []Neighbour {
 	return append(list, append(shapedNeighbours(), append(callingNeighbours(), planningNeighbours()...)...)...)
 }
 
-// shapedNeighbours make calls, memories, tables and instances dear.
+// shapedNeighbours returns modules that make calls, memories, tables and instances expensive.
 func shapedNeighbours() []Neighbour {
 	var list []Neighbour
 	add := func(name, doc string, build func(*guest) []byte) {
@@ -116,7 +116,7 @@ func shapedNeighbours() []Neighbour {
 	}
 	grow := func(pages int32) []byte { return code(I32Const(pages), Op(op.MemoryGrow, 0), Op(op.Drop)) }
 	touch := code(I32Const(0), I32Const(1), I32Const(15<<20), Misc(op.MiscMemoryFill, 0))
-	// fresh makes the module need an instance for each call.
+	// fresh makes the module need a new instance for each call.
 	fresh := func(g *guest) []byte {
 		g.Table(16_384)
 		return code(I32Const(1), Op(op.RefNull, 0x70), Op(op.TableSet, 0))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// planningNeighbours answer plans that make the host work.
+// planningNeighbours returns modules whose plans make the host work.
 func planningNeighbours() []Neighbour {
 	var list []Neighbour
 	add := func(name, doc string, items ...item) {

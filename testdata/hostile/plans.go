@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// planners answer plans that are malformed, take too much, or would break the law. They count on the request's shape:
-// see Records.
+// planners returns modules whose plans are malformed, take too much, or would give an invalid window. They assume the
+// request described at Records.
 func planners() []Attack {
 	bad := plan.StatusBadPlan
 	answers := func(items ...item) func() []byte { return func() []byte { return answering(planOf(items...)) } }

@@ -7,7 +7,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// burners run on and on, or too deep.
+// burners returns modules that never end, or recurse too deep.
 func burners() []Attack {
 	fuel := plan.StatusFuelExhausted
 	return []Attack{
@@ -82,7 +82,7 @@ func recursionWide() []byte {
 	return g.bytes(I64Const(1), Op(op.Call, f), Op(op.Drop), result(0))
 }
 
-// cacheMisses lays a cycle through all lines of 8 MiB, in no order that hardware foresees, and follows it.
+// cacheMisses makes a cycle through all lines of 8 MiB, in an order that hardware cannot predict, and follows it.
 func cacheMisses() []byte {
 	const base, lines, line = 1 << 20, 1 << 17, 64
 	address := func(index []byte) []byte {
@@ -100,7 +100,7 @@ func cacheMisses() []byte {
 		forever(Op(op.LocalGet, firstLocal), times(1000, Op(op.I32Load, 2, 0)), Op(op.LocalSet, firstLocal)), result(0))
 }
 
-// growers ask for memory, touch much of it, or make their host touch it.
+// growers returns modules that request memory, write to much of it, or make their host write to it.
 func growers() []Attack {
 	fuel := plan.StatusFuelExhausted
 	fill := code(I32Const(0), I32Const(0x5a), I32Const(16<<20), Misc(op.MiscMemoryFill, 0))
@@ -132,7 +132,7 @@ func growers() []Attack {
 }
 
 func slowStart() []byte {
-	const rounds = 9_000_000 // 10 fuel each: twice the room that a call over 4,096 records has
+	const rounds = 9_000_000 // 10 fuel each: twice what a call over 4,096 records has
 	g := &guest{locals: i32s(1)}
 	segment := g.PassiveData([]byte("once"))
 	count := g.Func(nil, nil, i32s(1), Op(op.Loop, Void), increment(0),

@@ -9,7 +9,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// shapes are modules that are too large in some way, or reach for what they must not.
+// shapes returns modules that exceed a limit, or use something forbidden.
 func shapes() []Attack {
 	simple := func(change func(*guest)) func() []byte {
 		return func() []byte {
@@ -73,7 +73,7 @@ func shapes() []Attack {
 	}
 }
 
-// compileBombs keep an optimising compiler busy for seconds to hours.
+// compileBombs returns modules that keep an optimising compiler busy for seconds to hours.
 func compileBombs() []Attack {
 	bomb := func(locals int, body []byte) func() []byte {
 		return func() []byte { return (&guest{locals: i32s(locals)}).bytes(body, result(0)) }
@@ -106,15 +106,15 @@ func compileBombs() []Attack {
 	}
 }
 
-// Heavy returns a module that is allowed and just below the limits on what compiling may cost. Each nonce makes another
-// one, whose machine code nobody has kept.
+// Heavy returns a module that is allowed and just below the limits on the cost of compiling. Each nonce gives another
+// module, whose machine code is not cached.
 func Heavy(nonce int32) []byte {
 	const locals, branches, nested = 690, 1500, 32
 	g := &guest{locals: i32s(locals)}
 	return g.bytes(I32Const(nonce), Op(op.LocalSet, firstLocal), ifs(branches), loops(nested), result(0))
 }
 
-// loops nests loops that end after one turn.
+// loops nests loops that end after one iteration.
 func loops(n int) []byte {
 	return code(times(n, Op(op.Loop, Void)), increment(firstLocal),
 		times(n, I32Const(0), Op(op.BrIf, 0), Op(op.End)))

@@ -13,7 +13,7 @@ func load(at int32) []byte { return code(I32Const(at), Op(op.I32Load, 2, 0)) }
 
 func store(at int32, value []byte) []byte { return code(I32Const(at), value, Op(op.I32Store, 2, 0)) }
 
-// keepers count their calls somewhere, each in a place of its own, and answer a plan that inserts the count.
+// keepers returns modules that count their calls, each in a different place, and insert the count by their plan.
 func keepers() []Attack {
 	bump := func(get []byte) []byte { return code(get, I32Const(1), Op(op.I32Add)) }
 	keeper := func(name, doc string, build func(*guest) (value, after []byte)) Attack {
@@ -87,9 +87,9 @@ func showing(g *guest, value, after []byte) []byte {
 		result(int32(len(b))))
 }
 
-// sleepers behave as long as a request is as small as those of self-tests.
+// sleepers returns modules that behave while a request is as small as those of self-tests.
 func sleepers() []Attack {
-	const recordCount = 16 // its place in the request
+	const recordCount = 16 // its offset in the request
 	sleeper := func(name, doc string, status plan.Status, words string, attack []byte) Attack {
 		return Attack{Name: name, Doc: "behaves on its self-tests, then " + doc, Status: status, Words: words,
 			Build: func() []byte {

@@ -64,6 +64,13 @@ func (s *Server) Script(replies ...Reply) {
 	s.script = append(s.script, replies...)
 }
 
+// Drop removes the replies that no request has taken.
+func (s *Server) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = nil
+}
+
 // Requests returns all requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Dimensions are those of a vector.
+// Dimensions is the number of dimensions of a vector.
 const Dimensions = 32
 
 // Write writes a model whose words are alike if they are in the same group, into a new folder. Its vocabulary is a

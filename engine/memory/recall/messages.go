@@ -24,6 +24,7 @@ const (
 	tailMessages = 4096
 	tailBytes    = 8 << 20
 	tailSessions = 4096
+	tailEdited   = 256 // changed messages of one session
 )
 
 // tail is what a query searches besides the index: messages that are not indexed yet.
@@ -199,7 +200,11 @@ func (r *recalling) analyseEdited(m *marked, found *tail) error {
 			of.numbers[number] = true
 		}
 	}
-	docs, languages, err := r.svc.analyseThese(r.ctx, r.tenant, m, slices.Sorted(maps.Keys(of.numbers)))
+	numbers := slices.Sorted(maps.Keys(of.numbers))
+	if len(numbers) > tailEdited {
+		numbers, found.damaged = numbers[:tailEdited], true
+	}
+	docs, languages, err := r.svc.analyseThese(r.ctx, r.tenant, m, numbers)
 	if err != nil {
 		return err
 	}

@@ -300,11 +300,18 @@ func (m *marked) oldest(first uint64) uint64 {
 	return first
 }
 
-// edited returns the indexed messages that the session's next unindexed change has changed, in ascending order.
+// edited returns the indexed messages that a change of a session has changed, in ascending order. If its record is
+// erased, these may be any.
 func (svc *Service) edited(ctx context.Context, tenant string, m *marked, n uint32) (numbers []uint64, err error) {
 	c, err := svc.sessions.ReadChange(ctx, tenant, m.sinc, n)
-	if err != nil || c == nil {
+	if err != nil {
 		return nil, err
+	}
+	if c == nil {
+		for number := range m.state.Messages {
+			numbers = append(numbers, number+1)
+		}
+		return numbers, nil
 	}
 	for _, item := range c.Items {
 		if item.Seq <= m.state.Messages {
@@ -323,12 +330,18 @@ func (svc *Service) replaceEdited(t *records.Tx, s index.Space, m *marked) (docs
 	if err != nil {
 		return nil, nil, false, err
 	}
-	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), 0, func(number uint64) bool { return slices.Contains(numbers, number) })
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), 0, func(number uint64) bool {
+		_, changed := slices.BinarySearch(numbers, number)
+		return changed
+	})
 	m.state.Gone += uint64(n)
 	if err != nil || more {
 		return nil, nil, more, err
 	}
-	m.state.Edits++
+	if m.state.Edits++; m.state.Edits <= m.head.Erased {
+		m.state.Edits, m.state.Messages = m.head.Erased, 0 // All are indexed anew.
+		return nil, nil, false, nil
+	}
 	docs, languages, err = svc.analyseThese(t.Ctx, t.Tenant, m, numbers)
 	return docs, languages, false, err
 }

@@ -338,7 +338,7 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name st
 	case it.Value == nil && !it.Damaged, c.Namespaces != nil && (string(it.Value) == purged || string(it.Value) == unkept):
 		return nil, notFound
 	case string(it.Value) == purged:
-		return nil, fault.Errorf(fault.Gone, "session_purged", "the session that this decision was made for is deleted")
+		return nil, fault.Errorf(fault.Gone, "session_purged", "the session that this decision was made for is deleted, or what the decision saw of it was erased")
 	}
 	if string(it.Value) == unkept {
 		return nil, fault.Errorf(fault.Gone, "decision_not_kept",

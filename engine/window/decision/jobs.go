@@ -3,11 +3,13 @@ package decision
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
@@ -110,15 +112,39 @@ func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarna
 	_, first := splitKey(oldest.Key)
 	for day := first.day; day <= records.Day(until)+1; day++ {
 		rng := records.PrefixRange(append(records.Decision.Under2(pinc, day).From, sinc...))
-		if err := svc.purgeRange(ctx, tenant, rng, until); err != nil {
+		rng.KeysOnly = true
+		if err := svc.purgeRange(ctx, tenant, rng, func(_ store.Item, id ID) bool { return !id.made().After(until) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// purgeRange purges the decisions of a range up to a time.
-func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Range, until time.Time) error {
+// PurgeOf purges those decisions of a session that saw an extent of it which is not kept: they may have texts that are
+// erased.
+func (svc *Service) PurgeOf(ctx context.Context, tenant string, pinc, sinc ident.Incarnation,
+	keep func(seen transcript.Extent) bool) error {
+	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
+	if err != nil || oldest == nil {
+		return err
+	}
+	_, first := splitKey(oldest.Key)
+	purges := func(it store.Item, _ ID) bool {
+		var r struct{ Extent Extent }
+		return string(it.Value) != purged && string(it.Value) != unkept &&
+			(json.Unmarshal(it.Value, &r) != nil || !keep(transcript.Extent(r.Extent)))
+	}
+	for day := first.day; day <= records.Day(svc.db.Now())+1; day++ {
+		rng := records.PrefixRange(append(records.Decision.Under2(pinc, day).From, sinc[:]...))
+		if err := svc.purgeRange(ctx, tenant, rng, purges); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgeRange purges some of the decisions of a range.
+func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Range, purges func(store.Item, ID) bool) error {
 	var b store.Batch
 	commit := func() error {
 		if len(b.Put) == 0 {
@@ -128,12 +154,12 @@ func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Ran
 		defer func() { b = store.Batch{} }()
 		return svc.db.Commit(ctx, tenant, b)
 	}
-	rng.Limit, rng.KeysOnly = records.SweepChunk, true
+	rng.Limit = records.SweepChunk
 	for it, err := range svc.db.Scan(ctx, tenant, rng) {
 		if err != nil {
 			return err
 		}
-		if pinc, id := splitKey(it.Key); !id.made().After(until) {
+		if pinc, id := splitKey(it.Key); purges(it, id) {
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
 			b.Delete = append(b.Delete, id.rowKey(pinc))
 		}

@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// build replaces the folder by what the source builds.
+// build replaces the contents of the folder by the modules built from the source.
 func build(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err

@@ -14,7 +14,7 @@ import type { Message } from '../lib/window';
 import { useCommands } from '../state/keys';
 import { useLoad } from '../state/load';
 import { to, useQuery } from '../state/query';
-import { mayWrite } from '../state/session';
+import { mayAdminister, mayWrite } from '../state/session';
 import { useStream } from '../state/stream';
 
 /** The transcript of a session, with the tokens of its windows over time. */
@@ -53,7 +53,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
   );
   const fates = useMemo(() => new Map((decision.data?.report ?? []).map((r) => [r.message_id, r])), [decision.data]);
   const list = useMemo(() => atoms(messages), [messages]);
-  const [dialog, setDialog] = useState<'fork' | 'rewind' | 'delete'>();
+  const [dialog, setDialog] = useState<'fork' | 'rewind' | 'erase' | 'delete'>();
   const [at, setAt] = useState(-1);
   const chosen = query.t === undefined ? undefined : Number(query.t);
   const turnAt = list[at]?.turn;
@@ -88,6 +88,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
         {mayWrite.value && <button type="button" onClick={() => setDialog('fork')}>Fork</button>}
         {mayWrite.value && <button type="button" onClick={() => setDialog('rewind')}>Rewind</button>}
         <button type="button" onClick={() => void download(p, s)}>Export</button>
+        {mayAdminister.value && <button type="button" class="danger-quiet" title="Delete superseded and removed messages, and former versions of edited ones" onClick={() => setDialog('erase')}>Erase</button>}
         {mayWrite.value && <button type="button" class="danger-quiet" onClick={() => setDialog('delete')}>Delete</button>}
         <a class="button primary" href={to.xray(p, s, newest)} title="Why the model sees what it sees  x">X-ray</a>
       </Head>
@@ -100,6 +101,20 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
       {messages.length > 0 && <Transcript list={list} fates={fates} turn={chosen} at={at} onAt={setAt} onTurn={(t) => set({ t })} windowed={!!decision.data} complete={!loaded.loading} />}
       {dialog === 'fork' && info && <Fork project={p} session={info} turn={turnAt ?? chosen} onClose={() => setDialog(undefined)} />}
       {dialog === 'rewind' && info && <Rewind project={p} session={info} turn={turnAt ?? chosen} onClose={() => setDialog(undefined)} onDone={head.reload} />}
+      {dialog === 'erase' && (
+        <ConfirmTyped
+          title="Erase what no longer belongs to the session"
+          name={s}
+          action="Erase it"
+          onClose={() => setDialog(undefined)}
+          onConfirm={async () => {
+            await take(api.POST('/api/v1/projects/{project}/sessions/{session}/erase', { params: { path } }));
+            head.reload();
+          }}
+        >
+          <p>Superseded and removed messages, and former versions of edited ones, are deleted for good. Decisions that may show them cannot be read any more.</p>
+        </ConfirmTyped>
+      )}
       {dialog === 'delete' && (
         <ConfirmTyped
           title="Delete the session"

@@ -272,6 +272,114 @@ class Agents:
         return str(sum(i.type == "tool_call_item" for i in r.new_items)) + " " + r.final_output
 
 
-LIBRARIES = {c.name: c for c in (OpenAIChat, OpenAIResponses, Anthropic, LangChain, Agents)}
+class LangGraph:
+    """A graph with a checkpointer, which keeps the conversation between two questions."""
+    name = "langgraph"
+
+    def __init__(self, scenario):
+        from langchain_core.tools import tool
+        from langchain_openai import ChatOpenAI
+        from langgraph.checkpoint.memory import MemorySaver
+        from langgraph.prebuilt import create_react_agent
+
+        @tool
+        def weather(city: str) -> str:
+            """The weather of a city."""
+            return city
+
+        model = ChatOpenAI(model="gpt-4.1", base_url=URL + "/v1", api_key="sk-client", max_retries=0,
+                           default_headers=headers(self.name, scenario))
+        self.graph = create_react_agent(model, [weather], checkpointer=MemorySaver())
+
+    def ask(self, question="What is there?"):
+        return self.graph.invoke({"messages": [("user", question)]}, {"configurable": {"thread_id": "t"}})["messages"]
+
+    def text(self):
+        return self.ask()[-1].content
+
+    def tools(self):
+        messages = self.ask()
+        return str(sum(m.type == "tool" for m in messages)) + " " + messages[-1].content
+
+    def goes_on(self):
+        return self.text() + " " + self.ask("And there?")[-1].content
+
+
+class PydanticAI:
+    name = "pydantic-ai"
+
+    def __init__(self, scenario):
+        import openai
+        from pydantic_ai import Agent
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+        client = openai.AsyncOpenAI(base_url=URL + "/v1", api_key="sk-client", max_retries=0,
+                                    default_headers=headers(self.name, scenario))
+        self.agent = Agent(OpenAIChatModel("gpt-4.1", provider=OpenAIProvider(openai_client=client)), instructions="Be brief.")
+        self.calls = 0
+
+        @self.agent.tool_plain
+        def weather(city: str) -> str:
+            self.calls += 1
+            return city
+
+    def text(self):
+        return self.agent.run_sync("What is there?").output
+
+    def stream(self):
+        async def run():
+            async with self.agent.run_stream("What is there?") as r:
+                return await r.get_output()
+        return asyncio.run(run())
+
+    def tools(self):
+        output = self.text()
+        return str(self.calls) + " " + output
+
+    def goes_on(self):
+        async def run():
+            first = await self.agent.run("What is there?")
+            then = await self.agent.run("And there?", message_history=first.all_messages())
+            return first.output + " " + then.output
+        return asyncio.run(run())
+
+
+class LiteLLM:
+    """It adds members of its own to messages, which a strict provider refuses, so they are sent without these."""
+    name = "litellm"
+
+    def __init__(self, scenario):
+        import litellm
+        self.more = {"model": "openai/gpt-4.1", "api_base": URL + "/v1", "api_key": "sk-client", "num_retries": 0,
+                     "extra_headers": headers(self.name, scenario)}
+        self.complete = litellm.completion
+
+    def plain(self, message):
+        return {name: value for name, value in message.model_dump().items() if name in ("role", "content", "tool_calls")}
+
+    def ask(self, messages=QUESTION, **more):
+        return self.complete(messages=messages, **self.more, **more)
+
+    def text(self):
+        return self.ask().choices[0].message.content
+
+    def stream(self):
+        return "".join(c.choices[0].delta.content or "" for c in self.ask(stream=True))
+
+    def tools(self):
+        tools = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
+        said = self.ask(tools=tools).choices[0].message
+        history = QUESTION + [self.plain(said)]
+        for call in said.tool_calls:
+            history.append({"role": "tool", "tool_call_id": call.id, "content": json.loads(call.function.arguments)["city"]})
+        return str(len(said.tool_calls)) + " " + self.ask(history, tools=tools).choices[0].message.content
+
+    def goes_on(self):
+        first = self.ask().choices[0].message
+        history = QUESTION + [self.plain(first), {"role": "user", "content": "And there?"}]
+        return first.content + " " + self.ask(history).choices[0].message.content
+
+
+LIBRARIES = {c.name: c for c in (OpenAIChat, OpenAIResponses, Anthropic, LangChain, LangGraph, PydanticAI, LiteLLM, Agents)}
 for scenario in sys.argv[2:]:
     print(scenario, getattr(LIBRARIES[sys.argv[1]](scenario), scenario)(), sep="\t", flush=True)
