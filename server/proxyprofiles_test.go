@@ -116,6 +116,10 @@ func TestReasoningGoesBackByProfile(t *testing.T) {
 			t.Parallel()
 			r := startRecorder(t, choice(reasoned, "tool_calls"), choice(reply2, "stop"), choice(reply2, "stop"))
 			s := profiled(t, r, test.profile)
+			// These are for windows that programs ask for.
+			if a := s.do("PATCH", "/api/v1/projects/default/settings", `{"reasoning":"content","tool_results":"markdown"}`); a.status != 200 {
+				t.Fatalf("%s", a.body)
+			}
 			s.say("", question1)
 			s.say("", question1, test.call, result1)
 			a := s.say("", question1, test.later, result1, reply2, question2)
@@ -124,6 +128,9 @@ func TestReasoningGoesBackByProfile(t *testing.T) {
 			}
 			for n, want := range map[int]string{1: test.open, 2: test.want} {
 				sent := r.sent(t, n)
+				if sent[2] != result1 {
+					t.Errorf("call %d shows the result as %s", n, sent[2])
+				}
 				if got := sent[1]; want == "" && strings.Contains(got, "reasoning") || !strings.Contains(got, want) {
 					t.Errorf("call %d sent %q, wanted %q", n, got, want)
 				}

@@ -48,44 +48,56 @@ func TestRunTwiceRemembers(t *testing.T) {
 	}
 }
 
-// TestTitleCalls sends a call for a title before the conversation that it is for, in every mode.
+// TestTitleCalls sends a call for a title before the conversation that it is for, in every mode. It is one message, or, as
+// opencode's, the instruction and the question in two.
 func TestTitleCalls(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"observe", "recall", "assemble"} {
-		c := newClient(t, chat.OpenAIChat, "gpt-4o")
-		c.headers = []string{"X-Mneme-Mode", mode}
-		c.extra = map[string]any{"tools": nil}
-		title := func() {
-			t.Helper()
-			before := c.history
-			c.history = []json.RawMessage{json.RawMessage(`{"role":"system","content":"You write titles."}`)}
-			c.ask("Title for: plan my trip")
-			c.call(providers.Say("Trip"))
-			if got := c.sentMessages(); !slices.Equal(got, []string{"user: Title for: plan my trip"}) {
-				t.Errorf("%s: the provider got %q", mode, got)
-			}
-			c.history = before
+	for _, title := range [][]string{{"Title for: plan my trip"}, {"Generate a title for this conversation:", "plan my trip"}} {
+		for _, mode := range []string{"observe", "recall", "assemble"} {
+			titleCalls(t, mode, title)
 		}
-		say := func(text string) {
-			t.Helper()
+	}
+}
+
+func titleCalls(t *testing.T, mode string, asks []string) {
+	t.Helper()
+	c := newClient(t, chat.OpenAIChat, "gpt-4o")
+	c.headers = []string{"X-Mneme-Mode", mode}
+	c.extra = map[string]any{"tools": nil}
+	title := func() {
+		t.Helper()
+		before := c.history
+		c.history = []json.RawMessage{json.RawMessage(`{"role":"system","content":"You write titles."}`)}
+		var want []string
+		for _, text := range asks {
 			c.ask(text)
-			c.call(providers.Say("Where do you want to go?"))
-			if got := c.last.header.Get("X-Mneme-Session"); got != "chat" {
-				t.Errorf("%s: %q is in %q", mode, text, got)
-			}
+			want = append(want, "user: "+text)
 		}
-		title()
-		say("plan my trip")
-		title()
-		if h := c.last.header; h.Get("X-Mneme-Session") != "chat~side" || h.Get("X-Mneme-Matched") != "side_call" || h.Get("X-Mneme-Stored") != "yes" {
-			t.Error(h)
+		c.call(providers.Say("Trip"))
+		if got := c.sentMessages(); !slices.Equal(got, want) {
+			t.Errorf("%s: the provider got %q", mode, got)
 		}
-		say("To Turin.")
-		if got := c.texts("chat"); len(got) != 4 {
-			t.Errorf("%s: the session holds %q", mode, got)
+		c.history = before
+	}
+	say := func(text string) {
+		t.Helper()
+		c.ask(text)
+		c.call(providers.Say("Where do you want to go?"))
+		if got := c.last.header.Get("X-Mneme-Session"); got != "chat" {
+			t.Errorf("%s: %q is in %q", mode, text, got)
 		}
-		if got := c.texts("chat~side"); len(got) != 2 {
-			t.Errorf("%s: the side calls are %q", mode, got)
-		}
+	}
+	title()
+	say("plan my trip")
+	title()
+	if h := c.last.header; h.Get("X-Mneme-Session") != "chat~side" || h.Get("X-Mneme-Matched") != "side_call" || h.Get("X-Mneme-Stored") != "yes" {
+		t.Error(h)
+	}
+	say("To Turin.")
+	if got := c.texts("chat"); len(got) != 4 {
+		t.Errorf("%s: the session holds %q", mode, got)
+	}
+	if got := c.texts("chat~side"); len(got) != len(asks)+1 {
+		t.Errorf("%s: the side calls are %q", mode, got)
 	}
 }

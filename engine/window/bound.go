@@ -127,6 +127,8 @@ func (s *Memories) loadBound(ctx context.Context) error {
 				r := recalled(rec)
 				r.Shown = true
 				b.recalled = append(b.recalled, r)
+			case s.replay && s.blank:
+				b.recalled = append(b.recalled, reminder.Recalled{Memory: m, Shown: true})
 			case s.replay:
 				return purged(m)
 			default:

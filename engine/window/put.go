@@ -18,6 +18,10 @@ func (s *Memories) Put(items []plan.Item, newest int, room, budget uint64) (noti
 	if s.Ask == nil || len(s.Found) == 0 || s.boundNewest() != nil {
 		return nil
 	}
+	if s.blanked {
+		s.putBlank(items, newest)
+		return nil
+	}
 	asSystem := s.Ask.AsSystem()
 	text, tokens := reminder.Fit(s.Found, s.style(), room, func(text string) uint32 { return s.Counter.Scaled(s.Counter.Count(text)) },
 		func(text string) uint32 { return s.saidTokens(text, asSystem) })
@@ -32,6 +36,26 @@ func (s *Memories) Put(items []plan.Item, newest int, room, budget uint64) (noti
 	}
 	it := plan.NoticeItem(plan.KindMemory, text, tokens, -1, shown.Reason)
 	return &it
+}
+
+// putBlank puts the reminder of a replay before its question, although memories in it are blank. The decision knows which
+// memories the reminder shows, and its tokens.
+func (s *Memories) putBlank(items []plan.Item, newest int) {
+	if s.again == nil || newest < 0 {
+		return // no memory had room
+	}
+	for i := range s.Found {
+		s.Found[i].Shown = slices.Contains(s.again.Memories, s.Found[i].Memory)
+	}
+	var shown []reminder.Recalled
+	for _, m := range s.Found {
+		if m.Shown {
+			shown = append(shown, m)
+		}
+	}
+	s.putBefore(&items[newest], reminder.Message{ID: "memories", Text: reminder.Text(shown, s.again.Style), AsSystem: s.again.AsSystem,
+		Tokens: s.saidWords(int(s.again.Words), s.again.AsSystem),
+		Reason: fmt.Sprintf("recalled: %d of the %d memories found fit", len(shown), len(s.Found))})
 }
 
 // putBefore puts a message before the user message of an item.

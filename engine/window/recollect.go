@@ -134,6 +134,8 @@ type Memories struct {
 	viewer    ident.Caller // of the window
 	namespace []string     // of its session; nil if it has none
 	replay    bool
+	blank     bool              // memories that are no longer stored are blank, instead of an error
+	blanked   bool              // one that was found is
 	again     *reminder.Current // in a replay, from the decision
 	earlier   map[int32]*boundReminder
 	reminders map[int32]*reminder.Message // by considered row: the reminder before it
@@ -149,16 +151,20 @@ func (svc *Reminders) ForWindow(from *From, before *reminder.Bound) Memories {
 }
 
 // ForReplay returns the memories of a replayed window: those that were found, and the reminder before the newest
-// question. It returns memory_purged if a version of a memory is no longer stored.
+// question. If a version of a memory is no longer stored, it returns memory_purged, or takes it as blank.
 func (svc *Reminders) ForReplay(ctx context.Context, tenant string, pinc ident.Incarnation, found []reminder.Memory,
-	current *reminder.Current, forgotten []reminder.Memory) (Memories, error) {
-	s := Memories{svc: svc, Forgotten: forgotten, replay: true, again: current}
+	current *reminder.Current, forgotten []reminder.Memory, blank bool) (Memories, error) {
+	s := Memories{svc: svc, Forgotten: forgotten, replay: true, again: current, blank: blank}
 	versions, err := svc.memories.Versions(ctx, tenant, pinc, found, nil)
 	for i, rec := range versions {
-		if rec == nil {
+		switch {
+		case rec != nil:
+			s.Found = append(s.Found, recalled(rec))
+		case blank:
+			s.Found, s.blanked = append(s.Found, reminder.Recalled{Memory: found[i]}), true
+		default:
 			return s, purged(found[i])
 		}
-		s.Found = append(s.Found, recalled(rec))
 	}
 	return s, err
 }

@@ -46,10 +46,28 @@ type Variant struct {
 	Outcomes  []decision.Step
 }
 
+// RemakeBlank is Remake for a decision of which memories are no longer stored. Its report is that of the original window,
+// in which the memories take the tokens that they took; their words are blank. It returns memory_purged if the memories
+// were at the front of the window, because what they took is then unknown.
+func (svc *Service) RemakeBlank(ctx context.Context, tenant string, d *decision.Decision) (*Draft, error) {
+	req, err := RequestOf(d)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.Memories) > 0 && req.Memories != nil && req.Memories.first() {
+		return nil, purged(d.Memories[0])
+	}
+	return svc.draftOf(ctx, tenant, d, nil, true)
+}
+
 // Remake recomputes a decision's window for inspection, or a variant of it with the same messages, memories, summary
 // and time. It returns the errors of Replay, and those of Assemble for an invalid request.
 func (svc *Service) Remake(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*Draft, error) {
-	a, err := svc.again(ctx, tenant, d, v)
+	return svc.draftOf(ctx, tenant, d, v, false)
+}
+
+func (svc *Service) draftOf(ctx context.Context, tenant string, d *decision.Decision, v *Variant, blank bool) (*Draft, error) {
+	a, err := svc.again(ctx, tenant, d, v, blank)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +92,7 @@ func (svc *Service) Keep(ctx context.Context, tenant string, d *decision.Decisio
 // remake recomputes a decision's window and appends the members of its JSON.
 func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decision, dst []byte) (*assembly, []byte,
 	error) {
-	a, err := svc.again(ctx, tenant, d, nil)
+	a, err := svc.again(ctx, tenant, d, nil, false)
 	if err != nil {
 		return nil, dst, err
 	}
@@ -86,8 +104,9 @@ func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decis
 	return a, dst, err
 }
 
-// again prepares to recompute a decision's window from its inputs, or a variant of it.
-func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*assembly, error) {
+// again prepares to recompute a decision's window from its inputs, or a variant of it. blank says that memories that are no
+// longer stored are blank.
+func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision, v *Variant, blank bool) (*assembly, error) {
 	if d.Rules != plan.Rules {
 		return nil, fault.Errorf(fault.Gone, "rules_changed", "the decision was made under version %d of Mneme's own "+
 			"texts, counts and laws; this server has version %d", d.Rules, plan.Rules)
@@ -124,7 +143,7 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 		return nil, err
 	}
 	a.pinc = d.Project.Incarnation
-	a.memories, err = svc.reminders.ForReplay(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten)
+	a.memories, err = svc.reminders.ForReplay(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten, blank)
 	if err != nil {
 		return nil, err
 	}

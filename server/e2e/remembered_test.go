@@ -3,6 +3,8 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,11 +134,17 @@ func TestDecisionsNameTheirMemories(t *testing.T) {
 		!strings.Contains(string(now.Messages[0]), "Faro") {
 		t.Errorf("a new window shows %+v %s", now.Memories, now.Messages[0])
 	}
+	brief := func(report []row) (out []string) { // RawMessages cannot be compared
+		for _, r := range report {
+			out = append(out, fmt.Sprintf("%s %s %s %d %d", r.MessageID, r.Action, r.ReasonCode, r.TokensBefore, r.TokensAfter))
+		}
+		return out
+	}
 	gone := func(when string) {
 		t.Helper()
 		p := c.post(c.path("/decisions/"+w.DecisionID+"/replay"), nil).wantCode(410, "memory_purged")
 		d := look()
-		if !strings.Contains(p.Detail, `"home"`) || !strings.Contains(d.Purged, `"home"`) || d.Report != nil {
+		if !strings.Contains(p.Detail, `"home"`) || !strings.Contains(d.Purged, `"home"`) || !slices.Equal(brief(d.Report), brief(w.Report)) {
 			t.Errorf("%s: %+v, the decision %+v", when, p, d)
 		}
 		if body := c.get(c.path("/decisions/" + w.DecisionID)).body; strings.Contains(string(body), "Lisbon") {
@@ -147,6 +155,56 @@ func TestDecisionsNameTheirMemories(t *testing.T) {
 	gone("after it is forgotten")
 	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
 	gone("after another takes its key")
+}
+
+// TestReportsOutliveMemories: a memory that eight windows showed is forgotten. All their decisions keep their reports and
+// figures, in a budget that leaves messages out, and say nothing of what it said.
+func TestReportsOutliveMemories(t *testing.T) {
+	c := own(t)
+	c.remember(object{"key": "home", "content": "Ada lives in Lisbon" + strings.Repeat(" by the river", 60)})
+	c.remember(object{"key": "food", "content": "Ada likes olives"})
+	type kept struct {
+		Report []json.RawMessage
+		Usage  json.RawMessage
+		Purged string
+	}
+	look := func(id string) (d kept) {
+		t.Helper()
+		r := c.get(c.path("/decisions/" + id)).want(200)
+		if d.Purged != "" && strings.Contains(string(r.body), "Lisbon") {
+			t.Errorf("the decision still says it: %s", r.body)
+		}
+		r.into(&d)
+		return d
+	}
+	var ids []string
+	var before []kept
+	left := 0
+	for n := range 8 {
+		question := user(fmt.Sprint("where does Ada live? ", strings.Repeat("so ", 150), n))
+		for range 2 { // the second asks again while the question is pending
+			w := c.assemble(object{"session_id": "s", "memories": object{}, "explain": true, "pending": []any{question},
+				"budget": object{"max_tokens": 1200}})
+			ids = append(ids, w.DecisionID)
+			left += fates(w)["drop"]
+		}
+		c.post(c.path("/turns"), object{"session_id": "s", "decision_id": ids[len(ids)-1],
+			"messages": []any{question, assistant("in a town")}}).want(201)
+	}
+	for _, id := range ids {
+		before = append(before, look(id))
+	}
+	c.do("DELETE", c.path("/memories/home"), nil).want(200)
+	for i, id := range ids {
+		d := look(id)
+		if d.Purged == "" || len(d.Report) == 0 || string(encodeJSON(t, d.Report)) != string(encodeJSON(t, before[i].Report)) ||
+			string(d.Usage) != string(before[i].Usage) {
+			t.Errorf("window %d: the report was\n%s\nand is\n%s", i, encodeJSON(t, before[i]), encodeJSON(t, d))
+		}
+	}
+	if left == 0 {
+		t.Error("no window left anything out")
+	}
 }
 
 // TestMemoriesForKeys: windows of a reader may have memories, those of a key limited to another project may not.

@@ -139,9 +139,16 @@ func seed001ToolResults(t *testing.T) {
     "OAuth"
   ]
 }`
-	w := c.assemble(object{"tool_results": "markdown"})
-	var shown struct{ Content string }
-	if err := json.Unmarshal(w.Messages[len(w.Messages)-1], &shown); err != nil || shown.Content != want {
-		t.Errorf("shown as\n%s\nwant\n%s", shown.Content, want)
+	shows := func(ask object, want string) {
+		t.Helper()
+		w := c.assemble(ask)
+		var shown struct{ Content string }
+		if err := json.Unmarshal(w.Messages[len(w.Messages)-1], &shown); err != nil || shown.Content != want {
+			t.Errorf("shown as\n%s\nwant\n%s", shown.Content, want)
+		}
 	}
+	shows(object{"tool_results": "markdown"}, want)
+	c.do("PATCH", c.path("/settings"), object{"tool_results": "markdown"}).want(200)
+	shows(object{}, want)
+	shows(object{"tool_results": "messages"}, `{"results":["OAuth"]}`)
 }

@@ -86,6 +86,17 @@ func seed000Stored(t *testing.T) {
 			t.Errorf("message %d is stored as %s, was %s", i, stored[i]["message"], want)
 		}
 	}
+	// A project may show the reasoning in its windows, too.
+	shown := func() bool {
+		return strings.Contains(list(c.assemble(object{"session_id": "webhook"}).Messages), `"reasoning_content":"The listing has two lines."`)
+	}
+	if shown() {
+		t.Error("reasoning is shown by default")
+	}
+	c.do("PATCH", c.path("/settings"), object{"reasoning": "content"}).want(200)
+	if !shown() {
+		t.Error("reasoning is not shown where the project says so")
+	}
 }
 
 // "The system prompt is not stored. It's rebuilt fresh each turn … without clearing history."

@@ -37,6 +37,7 @@ DEPENDS_FIELDS = {
     ("invalid_value", "category"),  # null in a merge patch, which clears a field
     ("invalid_value", "X-Mneme-Memory-Namespace"),  # no control characters in a part
     ("invalid_value", "memory_namespace"),
+    ("out_of_range", "history_low_water"),  # -1 or from 0.1 on
     ("invalid_value", "token_scale"),  # multipleOf is no good for fractions
     ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
     ("required", "filter"), ("blank", "content"), ("too_long", "namespace"), ("invalid_value", "namespace"),

@@ -17,14 +17,23 @@ func (x *Exchange) question() bool {
 	return len(x.said.parsed) == 1 && x.said.parsed[0].Role == plan.RoleUser
 }
 
-// plain reports whether a request looks like a side call: a question without tools.
-func (x *Exchange) plain() bool { return x.question() && !x.ask.Tools }
+// maxAside is how many messages a side call has at most. Some programs send the instruction and the question apart.
+const maxAside = 4
+
+// aside reports whether a request may be a side call: a few messages of the user's and none of the model's.
+func (x *Exchange) aside() bool {
+	return len(x.said.parsed) <= maxAside && len(x.said.parsed) > 0 &&
+		!slices.ContainsFunc(x.said.parsed, func(m message) bool { return m.Role != plan.RoleUser })
+}
+
+// plain reports whether a request looks like a side call: it has no tools either.
+func (x *Exchange) plain() bool { return x.aside() && !x.ask.Tools }
 
 // apart returns the result for a request that matches none of the places.
 //
 //   - A single question of the same kind continues the session, unless the client always sends its history. Programs
 //     that keep no history ask like this each time they run.
-//   - A single question of another kind is a side call, such as the call for a title. But if all that the session holds
+//   - A request of another kind that has nothing of the model's is a side call, such as the call for a title. But if all that the session holds
 //     is a side call, and the request has tools or is quoted by the side call, then the request is the conversation, and
 //     replaces it.
 //   - A request that continues a side call shows that it was none. It is stored whole.
@@ -50,7 +59,7 @@ func (svc *Service) apart(ctx context.Context, c ident.Caller, x *Exchange, plac
 	if !same && provisional && (x.ask.Tools || svc.quotes(ctx, c.Tenant, x, base)) {
 		return x.takeName(base), nil
 	}
-	if !same && x.question() {
+	if !same && x.aside() {
 		return x.startSideCall(), nil
 	}
 	resumes, err := svc.resumesSideCall(ctx, c.Tenant, x)
@@ -97,14 +106,22 @@ func (p *place) provisional() bool {
 // quotedFrom is the length in bytes from which on a text that another one contains is quoted by it.
 const quotedFrom = 8
 
-// quotes reports whether the first question of a place quotes the request's only one.
+// quotes reports whether the first messages of a place quote the request's only one.
 func (svc *Service) quotes(ctx context.Context, tenant string, x *Exchange, p *place) bool {
 	if !x.question() {
 		return false
 	}
 	text := strings.TrimSpace(x.said.content(0).Text)
-	stored := svc.stored(ctx, tenant, x, p, nil).Content(0)
-	return len(text) >= quotedFrom && strings.Contains(stored.Text, text)
+	if len(text) < quotedFrom {
+		return false
+	}
+	stored := svc.stored(ctx, tenant, x, p, nil)
+	for i := range min(p.line.Len(), maxAside) {
+		if strings.Contains(stored.Content(i).Text, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxSideMessages is how many of the newest messages of side calls a request is compared with. They hold 64 calls.

@@ -38,12 +38,13 @@ type Explanation struct {
 	Request    json.RawMessage         `json:"request"`
 	Summary    *window.SummaryUsed     `json:"summary"`
 	Memories   []window.RecalledMemory `json:"memories,omitzero"`
-	Report     *[]decision.ReportRow   `json:"report"`           // null if an input is purged or there is no window
+	Report     *[]decision.ReportRow   `json:"report"`           // null if there is no window, or it cannot be made again
 	Purged     string                  `json:"purged,omitempty"` // which input
 	decision.OfCall
 }
 
-// Decision explains a stored decision. If an input is purged, Report is nil and Purged names the input. It returns
+// Decision explains a stored decision. If an input is purged, Purged names it, and Report is nil, unless the input is a
+// memory whose size is known: the report has no texts. It returns
 // not_found, session_purged and pipeline_purged.
 func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id string) (Explanation, error) {
 	d, proxied, err := svc.decisions.Show(ctx, c, projectID, id)
@@ -66,7 +67,15 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 	made, err := svc.windows.Remake(ctx, c.Tenant, d, nil)
 	if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.Gone {
 		out.Purged = gone.Detail
-		return out, nil
+		if gone.Code != "memory_purged" {
+			return out, nil
+		}
+		if made, err = svc.windows.RemakeBlank(ctx, c.Tenant, d); err != nil {
+			if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.Gone {
+				err = nil
+			}
+			return out, err
+		}
 	}
 	if err != nil {
 		return Explanation{}, err
