@@ -67,7 +67,7 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 			})
 	}
 	if c.Server != "" {
-		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project, Namespace: c.Namespace}.Open(ctx)
+		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project, Namespace: c.Namespace, Session: c.Session}.Open(ctx)
 		if err != nil {
 			return err
 		}

@@ -176,12 +176,14 @@ func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Resu
 		if err := ident.CheckID(headerSession, session); err != nil {
 			return recall.Result{}, err
 		}
-		_, h, _, err := s.engine.Sessions.ReadHead(ctx, c.caller, c.path("project"), session)
+		var err error
+		if len(c.body.Namespace) == 0 {
+			c.body.Namespace, err = s.engine.Sessions.DefaultNamespace(ctx, c.caller, c.path("project"), session)
+		} else {
+			_, _, _, err = s.engine.Sessions.ReadHead(ctx, c.caller, c.path("project"), session)
+		}
 		if err != nil {
 			return recall.Result{}, err
-		}
-		if h != nil && len(c.body.Namespace) == 0 {
-			c.body.Namespace = h.Namespace
 		}
 	}
 	return s.engine.Recall.Recall(ctx, c.caller, c.path("project"), c.body)

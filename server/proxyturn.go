@@ -77,8 +77,10 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if err != nil {
 		return err
 	}
-	if _, t.namespace, err = x.caller.In(namespace); err != nil {
-		return err
+	if len(namespace) > 0 || len(call.setup.Settings.MemoryNamespace) == 0 { // else the session or the setting names it
+		if _, t.namespace, err = x.caller.In(namespace); err != nil {
+			return err
+		}
 	}
 	b, err := body.Read(call.route.format)
 	if err != nil {
@@ -140,8 +142,10 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if err := e.Head.CheckNamespace(e.Session, namespace); err != nil {
 		return err
 	}
-	if namespace == nil && e.Head != nil && len(e.Head.Namespace) > 0 {
-		t.namespace = e.Head.Namespace
+	if len(namespace) == 0 {
+		if _, t.namespace, err = x.caller.In(e.Namespace); err != nil {
+			return err
+		}
 	}
 	if e.Unstored != "" { // its history is unknown
 		call.mode = project.ModeObserve

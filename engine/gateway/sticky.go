@@ -42,7 +42,7 @@ func (svc *Service) dropsBlocks(ctx context.Context, out *Outgoing, w *windowed)
 
 // dropped reports whether a recent call of the agent dropped thinking, as far as its decisions are kept.
 func (svc *Service) dropped(ctx context.Context, ask *Ask) (bool, error) {
-	rows, err := svc.decisions.List(ctx, ask.Caller, ask.Project.ID, decision.Filter{Session: ask.Session},
+	rows, err := svc.decisions.List(ctx, ask.Caller.Unconfined(), ask.Project.ID, decision.Filter{Session: ask.Session},
 		records.Page{Limit: 20})
 	if err != nil {
 		return false, err

@@ -47,6 +47,12 @@ func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once,
 			return Imported{}, err
 		}
 		if in == nil { // once, however often the commit below is retried
+			if len(f.Session.Namespace) == 0 {
+				f.Session.Namespace, err = set.Settings.Namespace(c, f.Session.ID, f.Session.Agent)
+			}
+			if err != nil {
+				return Imported{}, err
+			}
 			if in, err = svc.stage(ctx, c, p, &f.Session, f.Created); err != nil {
 				return Imported{}, err
 			}

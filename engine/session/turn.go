@@ -189,16 +189,16 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	TurnResponse, []chat.Skipped, error) {
 	session := req.SessionID
 	p, h, open, err := svc.forAppend(tx, c, projectID, session, true)
-	if err == nil {
-		err = h.bind(c, session, req.Namespace)
-	}
-	if err == nil {
-		err = h.checkRevision(req.IfRevision)
-	}
 	if err != nil {
 		return TurnResponse{}, nil, err
 	}
 	set, err := svc.projects.SetupOf(p)
+	if err == nil {
+		err = h.bind(&set.Settings, c, session, req.Namespace, req.Agent)
+	}
+	if err == nil {
+		err = h.checkRevision(req.IfRevision)
+	}
 	if err != nil {
 		return TurnResponse{}, nil, err
 	}

@@ -86,8 +86,12 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, gone, err
 	}
 	a.pinc = st.project.Incarnation
+	namespace, err := h.NamespaceFor(&st.setup.Settings, ask.caller, ask.session, req.Viewer.Agent)
+	if err != nil && req.Memories != nil && len(req.Memories.Namespace) == 0 {
+		return nil, false, err
+	}
 	a.memories = svc.reminders.ForWindow(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project,
-		SessionID: ask.session, Namespace: h.Namespace}, before.Reminder)
+		SessionID: ask.session, Namespace: namespace}, before.Reminder)
 	// Only windows of the project's own pipeline that go to an agent tell the circuit breaker how policies do.
 	if req.Pipeline == nil && req.current() {
 		a.verdicts = make([]policy.Verdict, len(a.Steps))

@@ -98,6 +98,9 @@ func (s *Memories) loadBound(ctx context.Context) error {
 	places := map[reminder.Memory]int{}
 	for _, b := range s.earlier {
 		for _, m := range b.Memories {
+			if err := s.reached(m); s.replay && err != nil {
+				return err
+			}
 			if _, ok := places[m]; !ok {
 				places[m] = len(names)
 				names = append(names, m)

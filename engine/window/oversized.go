@@ -131,8 +131,9 @@ func (a *assembly) documentsOf(it *plan.Item) (documents []document, others bool
 	if it.Role != plan.RoleTool || it.Change > plan.Retexted || a.rows[it.Row].Damaged.Load() {
 		return nil, false, nil
 	}
-	m, err := a.body(a.rows[it.Row])
-	if err != nil {
+	r := a.rows[it.Row]
+	m, err := a.body(r)
+	if err != nil || !r.HasDocuments(m) {
 		return nil, false, err
 	}
 	list, others := m.Documents()

@@ -151,11 +151,17 @@ func (svc *Reminders) ForWindow(from *From, before *reminder.Bound) Memories {
 }
 
 // ForReplay returns the memories of a replayed window: those that were found, and the reminder before the newest
-// question. If a version of a memory is no longer stored, it returns memory_purged, or takes it as blank.
-func (svc *Reminders) ForReplay(ctx context.Context, tenant string, pinc ident.Incarnation, found []reminder.Memory,
+// question. If a version of a memory is no longer stored, it returns memory_purged, or takes it as blank. It returns
+// not_found if the reader does not reach a memory.
+func (svc *Reminders) ForReplay(ctx context.Context, reader ident.Caller, pinc ident.Incarnation, found []reminder.Memory,
 	current *reminder.Current, forgotten []reminder.Memory, blank bool) (Memories, error) {
-	s := Memories{svc: svc, Forgotten: forgotten, replay: true, again: current, blank: blank}
-	versions, err := svc.memories.Versions(ctx, tenant, pinc, found, nil)
+	s := Memories{svc: svc, Forgotten: forgotten, replay: true, again: current, blank: blank, viewer: reader}
+	for _, m := range found {
+		if err := s.reached(m); err != nil {
+			return s, err
+		}
+	}
+	versions, err := svc.memories.Versions(ctx, reader.Tenant, pinc, found, nil)
 	for i, rec := range versions {
 		switch {
 		case rec != nil:
@@ -167,6 +173,15 @@ func (svc *Reminders) ForReplay(ctx context.Context, tenant string, pinc ident.I
 		}
 	}
 	return s, err
+}
+
+// reached returns not_found if the viewer of a replayed window does not reach a memory that the window shows.
+func (s *Memories) reached(m reminder.Memory) error {
+	namespace, _ := ident.SplitFullName(m.Key)
+	if s.viewer.Reaches(namespace) {
+		return nil
+	}
+	return fault.Errorf(fault.NotFound, "not_found", "the window of this decision shows memories that your key does not reach")
 }
 
 func purged(m reminder.Memory) error {

@@ -143,7 +143,7 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 		return nil, err
 	}
 	a.pinc = d.Project.Incarnation
-	a.memories, err = svc.reminders.ForReplay(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten, blank)
+	a.memories, err = svc.reminders.ForReplay(ctx, d.Reader, a.pinc, d.Memories, d.Reminder, d.Forgotten, blank)
 	if err != nil {
 		return nil, err
 	}

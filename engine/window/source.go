@@ -109,12 +109,8 @@ func (a *assembly) countMarkdown() error {
 
 // showsDocuments reports whether the window's format shows documents of a tool's message as text, so that they cost the
 // same as the message's own.
-func (a *assembly) showsDocuments(m *chat.Message) bool {
-	if m.Role != plan.RoleTool || m.Format == a.format {
-		return false
-	}
-	documents, _ := m.Documents()
-	return len(documents) > 0
+func (a *assembly) showsDocuments(r *cache.Row, m *chat.Message) bool {
+	return m.Role == plan.RoleTool && m.Format != a.format && r.HasDocuments(m)
 }
 
 // TokensWith returns the tokens of an item if it had another text.
@@ -138,10 +134,10 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.format == chat.Text && it.Edit == nil && !a.showsDocuments(m) {
+	if a.format == chat.Text && it.Edit == nil && !a.showsDocuments(r, m) {
 		return with + a.StandIn(&r.Header, text), nil
 	}
-	if it.Edit == nil && !a.showsDocuments(m) {
+	if it.Edit == nil && !a.showsDocuments(r, m) {
 		return with + a.Retexted(&r.Header, m, text), nil
 	}
 	changed := m.Edited(it.Edit)

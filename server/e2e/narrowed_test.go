@@ -79,7 +79,7 @@ func TestKeyOfANamespace(t *testing.T) {
 	if len(me.Namespaces) != 2 || !slices.Equal(me.Namespaces[1], []string{"users", "bob"}) {
 		t.Errorf("whoami says %v", me.Namespaces)
 	}
-	for _, path := range []string{c.path(""), c.path("/settings"), c.path("/stats"), c.path("/decisions"), "/api/v1/boards",
+	for _, path := range []string{c.path(""), c.path("/settings"), c.path("/stats"), "/api/v1/boards",
 		"/api/v1/projects", "/api/v1/policies"} {
 		ada.get(path).wantCode(403, "key_narrowed")
 	}

@@ -30,6 +30,7 @@ type Remote struct {
 	Key       string
 	Project   string
 	Namespace []string     // that Open tries; calls name their own
+	Session   string       // likewise
 	Client    *http.Client // nil: a new client
 }
 
@@ -50,7 +51,7 @@ func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	if err := r.send(ctx, http.MethodGet, "/api/v1/tools?format=mcp", nil, &list); err != nil {
 		return nil, nil, fmt.Errorf("asking %s for its tools: %w", r.URL, err)
 	}
-	first := tools.Call{Name: tools.NameList, Arguments: json.RawMessage(`{"limit":1}`), MemoryNamespace: r.Namespace}
+	first := tools.Call{Name: tools.NameList, Arguments: json.RawMessage(`{"limit":1}`), SessionID: r.Session, MemoryNamespace: r.Namespace}
 	if _, err := r.call(ctx, first); err != nil {
 		return nil, nil, fmt.Errorf("asking %s for the project's memories: %w", r.URL, err)
 	}

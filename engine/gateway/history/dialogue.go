@@ -113,6 +113,8 @@ type Exchange struct {
 	// yet.
 	Project *project.Record
 	Head    *session.Head
+	// Namespace is where the session's memories are; nil means all of the project.
+	Namespace []string
 	// Unstored says why the exchange will not be stored, whatever the reply is. It is empty if it will be.
 	Unstored string
 	// References are the items that the request refers to by their ids and that are stored.

@@ -176,8 +176,8 @@ func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string,
 		if out[i].head, err = svc.sessions.KnownHead(c.Tenant, p, out[i].id, items[i]); err == nil {
 			err = out[i].head.CheckReach(c, out[i].id)
 		}
-		if err == nil && out[i].fork == 0 && out[i].head != nil && x.ask.Namespace == nil {
-			x.ask.Namespace = out[i].head.Namespace // that of its forks, too
+		if err == nil && out[i].fork == 0 {
+			err = svc.namespaceOf(c, x, out[i].head)
 		}
 		if fault.IsNotFound(err) && x.ask.Previous != "" {
 			err = errUnknown(x.ask.Previous)
@@ -187,6 +187,24 @@ func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string,
 		}
 	}
 	return out, nil
+}
+
+// namespaceOf determines the namespace of a request: the one it names, or else that of the session, whose head is given, or the
+// project's default. New forks are in it, and so is a new session.
+func (svc *Service) namespaceOf(c ident.Caller, x *Exchange, base *session.Head) error {
+	x.Namespace = x.ask.Namespace
+	if x.Namespace != nil {
+		return nil
+	}
+	set, err := svc.projects.SetupOf(x.Project)
+	if err != nil {
+		return err
+	}
+	x.Namespace, err = base.NamespaceFor(&set.Settings, c, x.base, x.ask.Agent)
+	if base == nil || base.Turns == 0 || len(base.Namespace) > 0 {
+		x.ask.Namespace = x.Namespace
+	}
+	return err
 }
 
 // find matches a request against the places as they are.

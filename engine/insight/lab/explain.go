@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 
@@ -60,6 +61,9 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 		return out, err
 	}
 	out.Settings = d.Shared.Settings
+	if c.Namespaces != nil {
+		out.Settings.Upstreams = []provider.Spec{} // they are the project's
+	}
 	for _, s := range d.Shared.Steps {
 		out.Settings.Pipeline = append(out.Settings.Pipeline, project.PipelineStep{
 			Policy: policy.VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError})

@@ -90,13 +90,10 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 			return Result{}, err
 		}
 	}
-	if call.SessionID != "" && len(call.MemoryNamespace) == 0 {
-		_, h, _, err := svc.sessions.ReadHead(ctx, c, projectID, call.SessionID)
-		if err != nil {
+	if len(call.MemoryNamespace) == 0 {
+		var err error
+		if call.MemoryNamespace, err = svc.sessions.DefaultNamespace(ctx, c, projectID, call.SessionID); err != nil {
 			return Result{}, err
-		}
-		if h != nil {
-			call.MemoryNamespace = h.Namespace
 		}
 	}
 	c, namespace, err := c.In(call.MemoryNamespace)

@@ -29,6 +29,7 @@ type Body struct {
 	// Markdown holds the token counts as markdown, plus one, by format and encoding; 0 means not counted yet.
 	Markdown      [4][2]atomic.Uint32
 	MarkdownBytes atomic.Uint32 // valid once the tokens are known
+	documents     atomic.Uint32 // see HasDocuments
 	Damaged       atomic.Bool   // the body cannot be read
 	Cut           atomic.Pointer[Cut]
 	Question      atomic.Pointer[Question]
@@ -52,6 +53,26 @@ type Ledger struct {
 	Text    string
 	Tokens  uint32 // as a message
 	Without int    // of the oldest literals are left out
+}
+
+// The values of Body.documents.
+const (
+	documentsUnknown = iota
+	documentsNone
+	documentsSome
+)
+
+// HasDocuments reports whether the row's message, m, is a tool's with documents that are text. It reads the message only
+// once while the row is in memory.
+func (b *Body) HasDocuments(m *chat.Message) bool {
+	if b.documents.Load() == documentsUnknown {
+		known := uint32(documentsNone)
+		if documents, _ := m.Documents(); len(documents) > 0 {
+			known = documentsSome
+		}
+		b.documents.Store(known)
+	}
+	return b.documents.Load() == documentsSome
 }
 
 // Cut is the latest truncation of a message's texts. Consecutive windows of a session usually cut them in the same way.

@@ -33,7 +33,7 @@ func BuiltIn() Settings {
 		HistoryLowWater: PolicyDefault, HistoryLedgerTokens: PolicyDefault,
 		Oversized: "shorten", Reasoning: "none", ToolResults: "messages",
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000, EmbeddingTimeoutMS: 300,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
+		DailyMemoryDays: 7, MemoryNamespace: []string{}, DecisionRetentionDays: 7, Decisions: DecisionsAll, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "tool-pair-trim", Standard: true}},

@@ -41,6 +41,7 @@ type Settings struct {
 	EmbeddingTimeoutMS        int            `json:"embedding_timeout_ms"`        // of a query
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
 	DailyMemoryDays           int            `json:"daily_memory_days"`
+	MemoryNamespace           []string       `json:"memory_namespace"` // of sessions that have none of their own; see Namespace
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
 	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
@@ -123,7 +124,7 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	before := s
 	// Decoding would merge what is set into the entries of the defaults.
-	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields = nil, nil, nil, nil
+	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields, s.MemoryNamespace = nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
 	var depths struct {
@@ -144,6 +145,9 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	if s.ProxySessionFields == nil {
 		s.ProxySessionFields = before.ProxySessionFields
+	}
+	if s.MemoryNamespace == nil {
+		s.MemoryNamespace = before.MemoryNamespace
 	}
 	return s, err
 }
@@ -428,6 +432,9 @@ func (s *Settings) check() error {
 	}
 	if s.ImageTokens != "current" && s.ImageTokens != "earlier" {
 		return fault.InvalidField("image_tokens", "invalid_value", "must be current or earlier")
+	}
+	if err := ident.CheckNamespace("memory_namespace", s.MemoryNamespace); err != nil {
+		return err
 	}
 	if err := s.ProxySettings.check(); err != nil {
 		return err

@@ -297,6 +297,7 @@ type Decision struct {
 	Project *project.Record
 	Record
 	Shared *policy.Effective // stored once for all decisions that have the same
+	Reader ident.Caller      // that the decision is read for
 }
 
 // purged replaces the value of a decision whose session was deleted, until the decision's retention ends.
@@ -321,7 +322,7 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, name st
 
 // find is Read without Shared.
 func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
-	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	p, _, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +335,7 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name st
 	switch {
 	case err != nil:
 		return nil, err
-	case it.Value == nil && !it.Damaged:
+	case it.Value == nil && !it.Damaged, c.Namespaces != nil && (string(it.Value) == purged || string(it.Value) == unkept):
 		return nil, notFound
 	case string(it.Value) == purged:
 		return nil, fault.Errorf(fault.Gone, "session_purged", "the session that this decision was made for is deleted, or what the decision saw of it was erased")
@@ -343,9 +344,39 @@ func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name st
 		return nil, fault.Errorf(fault.Gone, "decision_not_kept",
 			"the project's setting decisions kept only the row of this call")
 	}
-	d := &Decision{ID: name, Project: p}
+	d := &Decision{ID: name, Project: p, Reader: c}
 	if err := json.Unmarshal(it.Value, &d.Record); err != nil {
 		return nil, fmt.Errorf("%w: decoding a decision: %w", records.ErrDamaged, err)
 	}
-	return d, nil
+	if c.Namespaces == nil {
+		return d, nil
+	}
+	mine, err := svc.reaches(ctx, c, d)
+	if err == nil && !mine {
+		err = notFound
+	}
+	return d, err
+}
+
+// reaches reports whether a caller that is narrowed to namespaces may read a decision: it reaches the namespace of the
+// session, which still exists, and the one in which the window looked for memories. Decisions from before a session's first
+// turn belong to no namespace.
+func (svc *Service) reaches(ctx context.Context, c ident.Caller, d *Decision) (bool, error) {
+	it, err := svc.db.ReadItem(ctx, c.Tenant, records.Session.Key(d.Project.Incarnation, d.Session))
+	if err != nil {
+		return false, err
+	}
+	h, err := session.DecodeHead(it)
+	if err != nil || h == nil || h.Incarnation != d.Extent.Incarnation || !c.Reaches(h.Namespace) {
+		return false, err
+	}
+	var asked struct {
+		Memories struct {
+			Namespace []string `json:"namespace"`
+		} `json:"memories"`
+	}
+	if err := json.Unmarshal(d.Request, &asked); err != nil {
+		return false, fmt.Errorf("%w: a decision's request", records.ErrDamaged)
+	}
+	return len(asked.Memories.Namespace) == 0 || c.Reaches(asked.Memories.Namespace), nil
 }

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -117,16 +118,20 @@ const (
 	fewLooked = 250
 )
 
-// List returns a project's decisions, newest first. For a list of one session, no other decisions are read. Errors are
-// not_found, out_of_range, invalid_cursor, and invalid_value for an unknown outcome.
+// List returns a project's decisions, newest first. For a list of one session, no other decisions are read. A caller that
+// is narrowed to namespaces must name a session that it reaches. Errors are not_found, out_of_range, invalid_cursor,
+// required, and invalid_value for an unknown outcome.
 func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, page records.Page,
 ) (records.List[Row], error) {
 	out := records.List[Row]{Data: []Row{}}
 	if err := f.check(); err != nil {
 		return out, err
 	}
+	if c.Namespaces != nil && f.Session == "" {
+		return out, fault.InvalidField("session", "required", "your key is limited to namespaces: name a session")
+	}
 	l := lister{svc: svc, ctx: ctx, tenant: c.Tenant}
-	p, heads, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+	p, heads, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
 		l.pinc = pinc
 		if f.Session == "" {
 			return nil
@@ -142,7 +147,13 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 		return out, err
 	}
 	l.bound(&f, from)
-	if f.Session != "" {
+	if c.Namespaces != nil {
+		h, err := session.DecodeHead(heads[0])
+		if err != nil || h == nil || !c.Reaches(h.Namespace) {
+			return out, cmp.Or(err, error(fault.Errorf(fault.NotFound, "not_found", "no session %q", f.Session)))
+		}
+		l.sessions = []ident.Incarnation{h.Incarnation}
+	} else if f.Session != "" {
 		// A session's first decisions may have been made before its first turn.
 		l.sessions = []ident.Incarnation{session.Unborn(f.Session)}
 		h := new(session.Head)

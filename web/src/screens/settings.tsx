@@ -10,7 +10,7 @@ import { to } from '../state/query';
 import { mayAdminister } from '../state/session';
 
 type Settings = Schemas['Settings'];
-type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'policy' | 'truth' | 'text' | 'tools' | string[] };
+type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'policy' | 'truth' | 'text' | 'tools' | 'namespace' | string[] };
 
 // The settings that people change. The others are in the full JSON below, so that nothing is hidden.
 const groups: [string, Field[]][] = [
@@ -43,6 +43,7 @@ const groups: [string, Field[]][] = [
     { name: 'conversation_retention_days', label: 'Conversations, in days', says: 'Empty: they are kept for good.', kind: 'optional' },
     { name: 'decisions', label: 'Decisions', says: 'all: each window can be explained and made again. errors: only windows that were cut or shortened, that lost thinking, or in which a step failed. none: no window; this takes about a sixth less processor time for each. Windows without a decision also lose thinking that is bound to them.', kind: ['all', 'errors', 'none'] },
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },
+    { name: 'memory_namespace', label: 'Namespace of memories', says: 'Of sessions that name none: names, outermost first, with a slash between them. {session} and {agent} stand for their ids. Empty: all sessions share the memories.', kind: 'namespace' },
     { name: 'daily_memory_days', label: 'Daily memories, in days', says: 'Unless they say themselves when they expire.', kind: 'number' },
   ]],
   ['Model calls through the proxy', [
@@ -156,6 +157,7 @@ function Value({ field: f, value, onChange }: { field: Field; value: unknown; on
     const has = value as string[];
     return <span {...shared} role="group" aria-label={f.label}>{memoryTools.map((tool) => <label key={tool}><input type="checkbox" checked={has.includes(tool)} onChange={(e) => onChange(e.currentTarget.checked ? [...has, tool] : has.filter((name) => name !== tool))} /> {tool}</label>)}</span>;
   }
+  if (f.kind === 'namespace') return <input {...shared} value={(value as string[]).map((name) => name.replace(/[%/]/g, encodeURIComponent)).join('/')} onChange={(e) => onChange(e.currentTarget.value.split('/').filter(Boolean).map((name) => name.replace(/%25|%2F/gi, decodeURIComponent)))} />;
   if (f.kind === 'text') return <input {...shared} value={String(value ?? '')} onInput={(e) => onChange(e.currentTarget.value)} />;
   if (f.kind === 'policy') return <input {...shared} type="number" min={0} step="any" placeholder="the policy's" value={value === null || Number(value) < 0 ? '' : String(value)} onChange={(e) => onChange(e.currentTarget.value === '' ? -1 : Number(e.currentTarget.value))} />;
   return <input {...shared} type="number" min={0} value={value === null || value === undefined ? '' : String(value)} onChange={(e) => { const v = e.currentTarget.value; if (v !== '' || f.kind === 'optional') onChange(v === '' ? null : Number(v)); }} />;
