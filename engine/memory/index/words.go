@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -232,33 +233,56 @@ func (s *search) gather(w rank.Word, blocks []termBlocks) (rank.Postings, error)
 	if err := s.ctx.Err(); err != nil {
 		return out, err
 	}
-	var lists []*postings
-	n := 0
-	for _, b := range blocks {
-		list := s.decode(b)
-		if len(list.list) > 0 {
-			lists, n = append(lists, list), n+len(list.list)
-		}
-	}
-	shared := false
-	if len(lists) == 1 {
-		out.List, out.Shape, shared = s.whole(lists[0])
-	}
-	if !shared && len(lists) > 0 {
-		list := s.buffer.Room(n)
-		for _, l := range lists {
-			before := len(list)
-			list = append(list, l.list...)
-			stored, err := s.shown(s.alive(list[before:]))
-			if err != nil {
-				return out, err
-			}
-			list = s.buffer.Unite(list[:before+len(stored)], before)
+	all := s.unite(w.Terms, blocks)
+	whole := false
+	if out.List, out.Shape, whole = s.whole(all); !whole {
+		list, err := s.shown(s.alive(append(s.buffer.Room(len(all.list)), all.list...)))
+		if err != nil {
+			return out, err
 		}
 		out.List = s.buffer.Keep(list)
 	}
 	out.Fresh = s.gatherFresh(w.Terms)
 	return out, nil
+}
+
+// united is the postings of several terms together.
+type united struct {
+	of  []*postings // of each term
+	all *postings
+}
+
+// unite returns the decoded postings of all terms. Those of several terms are cached, too.
+func (s *search) unite(terms []string, blocks []termBlocks) *postings {
+	of, n := make([]*postings, len(blocks)), 0
+	var last *postings
+	some := 0 // terms with postings
+	for i, b := range blocks {
+		of[i] = s.decode(b)
+		if len(of[i].list) > 0 {
+			last, some, n = of[i], some+1, n+len(of[i].list)
+		}
+	}
+	switch some {
+	case 0:
+		return &postings{shape: rank.ShapeOf(nil)}
+	case 1:
+		return last
+	}
+	name := []byte(strings.Join(terms, "\x00"))
+	var kept *united
+	s.svc.cache.look(s.cached, s.state, unitedPart, [][]byte{name}, func(_ int, part any) { kept = part.(*united) })
+	if kept != nil && slices.Equal(kept.of, of) {
+		return kept.all
+	}
+	all := &postings{list: make([]rank.Posting, 0, n)}
+	for _, p := range of {
+		before := len(all.list)
+		all.list = s.buffer.Unite(append(all.list, p.list...), before)
+	}
+	all.shape = rank.ShapeOf(all.list)
+	s.svc.cache.keep(s.cached, s.state, unitedPart, name, &united{of, all}, n*postingSize)
+	return all
 }
 
 // whole returns the part of a list that the query may see, if all documents of that part count.
