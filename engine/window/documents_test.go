@@ -233,7 +233,7 @@ func TestDocumentsAreCutToTheArgument(t *testing.T) {
 			for _, format := range []string{"anthropic.messages", "openai.chat", "openai.responses", "text"} {
 				w := k.Ask(`{"session_id":%q,"explain":true,"format":%q,"budget":{"max_tokens":0},"pipeline":[{"policy":"tool-result-clear",`+
 					`"config":{"max_result_tokens":%d}}]}`, id, format, most)
-				const besides = 2*1400 // two pictures of unknown size
+				const besides = 2 * 1400 // two pictures of unknown size
 				if row := w.Report[2]; row.After > most+besides || row.After > most+120 && !strings.Contains(r.content, "a.png") {
 					t.Errorf("%s, %s: %d tokens of at most %d", r.name, format, row.After, most)
 				}
