@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -248,40 +249,41 @@ func (s *search) gather(w rank.Word, blocks []termBlocks) (rank.Postings, error)
 
 // united is the postings of several terms together.
 type united struct {
-	of  []*postings // of each term
+	of  []*atomic.Pointer[postings] // termBlocks.decoded of each term, which says which blocks they are of
 	all *postings
 }
 
-// unite returns the decoded postings of all terms. Those of several terms are cached, too.
+// unite returns the decoded postings of all terms. If several terms have some, only what they have together is cached.
 func (s *search) unite(terms []string, blocks []termBlocks) *postings {
-	of, n := make([]*postings, len(blocks)), 0
-	var last *postings
-	some := 0 // terms with postings
-	for i, b := range blocks {
-		of[i] = s.decode(b)
-		if len(of[i].list) > 0 {
-			last, some, n = of[i], some+1, n+len(of[i].list)
+	var some []termBlocks
+	var of []*atomic.Pointer[postings]
+	for _, b := range blocks {
+		if len(b.items) > 0 {
+			some, of = append(some, b), append(of, b.decoded)
 		}
 	}
-	switch some {
+	switch len(some) {
 	case 0:
 		return &postings{shape: rank.ShapeOf(nil)}
 	case 1:
-		return last
+		return s.decode(some[0])
 	}
 	name := []byte(strings.Join(terms, "\x00"))
 	var kept *united
 	s.svc.cache.look(s.cached, s.state, unitedPart, [][]byte{name}, func(_ int, part any) { kept = part.(*united) })
-	if kept != nil && slices.Equal(kept.of, of) {
+	cached := !slices.Contains(of, nil)
+	if cached && kept != nil && slices.Equal(kept.of, of) {
 		return kept.all
 	}
-	all := &postings{list: make([]rank.Posting, 0, n)}
-	for _, p := range of {
+	all := &postings{}
+	for _, b := range some {
 		before := len(all.list)
-		all.list = s.buffer.Unite(append(all.list, p.list...), before)
+		all.list = s.buffer.Unite(s.appendPostings(all.list, b), before)
 	}
 	all.shape = rank.ShapeOf(all.list)
-	s.svc.cache.keep(s.cached, s.state, unitedPart, name, &united{of, all}, n*postingSize)
+	if cached {
+		s.svc.cache.keep(s.cached, s.state, unitedPart, name, &united{of, all}, cap(all.list)*postingSize)
+	}
 	return all
 }
 
@@ -340,24 +342,30 @@ func (s *search) decode(b termBlocks) *postings {
 			return p
 		}
 	}
-	n := 0
-	for _, it := range b.items {
-		n += rank.BlockLen(it.Value)
-	}
-	p := &postings{list: make([]rank.Posting, 0, n)}
-	for _, it := range b.items {
-		more, err := rank.ReadBlock(p.list, placeOf(it.Key), it.Value)
-		s.damaged = s.damaged || err != nil
-		if err == nil {
-			p.list = more
-		}
-	}
+	p := &postings{list: s.appendPostings(nil, b)}
 	p.shape = rank.ShapeOf(p.list)
 	if b.decoded != nil && len(p.list) > 0 {
 		b.decoded.Store(p)
 		s.svc.cache.grow(s.cached, s.state, b)
 	}
 	return p
+}
+
+// appendPostings appends the postings of blocks to a list.
+func (s *search) appendPostings(list []rank.Posting, b termBlocks) []rank.Posting {
+	n := 0
+	for _, it := range b.items {
+		n += rank.BlockLen(it.Value)
+	}
+	list = slices.Grow(list, n)
+	for _, it := range b.items {
+		more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
+		s.damaged = s.damaged || err != nil
+		if err == nil {
+			list = more
+		}
+	}
+	return list
 }
 
 // hidden reports whether documents of a group are hidden from the viewer.
