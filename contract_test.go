@@ -217,6 +217,8 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(worker, "POST", session+"/summary", `{"action":"refresh"}`, 409, "{session}", "s1")
 	try(worker, "POST", session+"/summary", `{"action":"forget"}`, 422, "{session}", "s1")
 	try(reader, "POST", session+"/summary", `{"action":"reset"}`, 403, "{session}", "s1")
+	try(p.key, "POST", session+"/erase", "", 200, "{session}", "s1")
+	try(p.key, "POST", session+"/erase", "", 404, "{session}", "none")
 	try(p.key, "GET", "/api/v1/usage", "", 200)
 	try(reader, "GET", "/api/v1/usage", "", 403)
 

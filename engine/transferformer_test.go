@@ -72,13 +72,14 @@ func TestImportOfFormerBuild(t *testing.T) {
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
 		}
-		if req.Memories != nil { // it was in all windows of that build
+		// In all windows of that build, reminders were at the front, and agents saw whole delegations.
+		if req.Memories != nil {
 			req.Memories.Position, req.Memories.Role = "first", "system"
-			placed, err := json.Marshal(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.Request = placed
+		}
+		req.Viewer.Whole = true
+		var err error
+		if f.Request, err = json.Marshal(req); err != nil {
+			t.Fatal(err)
 		}
 		answer, err := k.Assemble(f.Project, &req, f.Request, nil)
 		if err != nil {

@@ -221,3 +221,25 @@ func TestClearedDocuments(t *testing.T) {
 		}
 	}
 }
+
+// However few tokens TRUNCATE leaves, a result's texts take no more together, but for the mark that each needs at least.
+// Providers take the window, and it replays.
+func TestDocumentsAreCutToTheArgument(t *testing.T) {
+	k := enginetest.New(t)
+	for _, r := range oversizedResults() {
+		id := strings.ReplaceAll(r.name, " ", "-")
+		r.post(t, k, id)
+		for _, most := range []int{1, 7, 30, 200, 3000} {
+			for _, format := range []string{"anthropic.messages", "openai.chat", "openai.responses", "text"} {
+				w := k.Ask(`{"session_id":%q,"explain":true,"format":%q,"budget":{"max_tokens":0},"pipeline":[{"policy":"tool-result-clear",`+
+					`"config":{"max_result_tokens":%d}}]}`, id, format, most)
+				const besides = 2 * 1400 // two pictures of unknown size
+				if row := w.Report[2]; row.After > most+besides || row.After > most+120 && !strings.Contains(r.content, "a.png") {
+					t.Errorf("%s, %s: %d tokens of at most %d", r.name, format, row.After, most)
+				}
+				validate(t, format, w)
+				k.Replay(w.DecisionID)
+			}
+		}
+	}
+}

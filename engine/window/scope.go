@@ -158,27 +158,22 @@ func (a *assembly) scopeMain() error {
 // callSpans returns the numbers of the main agent's calls and of their last results. A call that lacks a result may
 // still get one until the main agent's user goes on.
 func (a *assembly) callSpans() (spans [][2]uint64) {
-	for i, r := range a.rows {
-		if r.Header.Delegation != "" || r.Calls == 0 {
-			continue
-		}
-		span, results := [2]uint64{r.Seq, r.Seq}, 0
-		for _, later := range a.rows[i+1:] {
-			if later.Call == r.Seq {
-				span[1] = max(span[1], later.Seq)
-				results++
+	asked, results, last := uint64(math.MaxUint64), map[uint64]int{}, map[uint64]uint64{}
+	for _, r := range slices.Backward(a.rows) {
+		switch {
+		case r.Header.Delegation != "":
+		case r.Role == plan.RoleUser && r.Kind != plan.KindA2A:
+			asked = r.Seq
+		case r.Role == plan.RoleTool:
+			results[r.Call]++
+			last[r.Call] = max(last[r.Call], r.Seq)
+		case r.Calls > 0:
+			end := last[r.Seq]
+			if results[r.Seq] < int(r.Calls) {
+				end = asked
 			}
+			spans = append(spans, [2]uint64{r.Seq, end})
 		}
-		if results < int(r.Calls) {
-			span[1] = math.MaxUint64
-			for _, later := range a.rows[i+1:] {
-				if later.Header.Delegation == "" && later.Role == plan.RoleUser && later.Kind != plan.KindA2A {
-					span[1] = later.Seq
-					break
-				}
-			}
-		}
-		spans = append(spans, span)
 	}
 	return spans
 }

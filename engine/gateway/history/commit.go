@@ -161,6 +161,10 @@ func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, plac
 		f.change = nil
 		return f, nil
 	}
+	if x.outdated(&f) {
+		f.to = ""
+		return f, nil
+	}
 	late := f.guessed && f.line.lastTurn() > x.given[f.id] // The request did not see the newest turns.
 	if f.copies || f.takes || f.back == nil && f.match.Case != align.None && !late {
 		return f, nil
@@ -198,6 +202,13 @@ func (x *Exchange) changedMeanwhile(places []place) bool {
 		}
 	}
 	return false
+}
+
+// outdated reports whether the line has newer versions of the request's messages, stored since the request began.
+func (x *Exchange) outdated(f *found) bool {
+	return f.aligned != nil && slices.ContainsFunc(f.aligned.Changes, func(c align.Pair) bool {
+		return c.Stored < f.stored.upto && f.stored.Turn(c.Stored) > x.given[f.id] && x.differs(f.stored, f.request, c)
+	})
 }
 
 // twin reports whether the request would take back exactly one turn, made by an identical request.

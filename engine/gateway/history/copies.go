@@ -61,9 +61,12 @@ func (l line) removing(runs []transcript.Run, at int) []transcript.Run {
 
 // goneFrom returns the messages of a line that a request removes, by hash with their indices.
 func (x *Exchange) goneFrom(f *found, e *editing) map[align.Hash][]int {
-	s, out := f.stored, map[align.Hash][]int{}
-	for i, h := range s.all.said[:min(s.upto, f.aligned.Keep)] {
-		if s.lives(i) && e.removes(s, i) && !slices.Contains(x.said.hashes, h) {
+	s, out, end := f.stored, map[align.Hash][]int{}, f.aligned.Keep
+	for _, p := range f.aligned.Pairs { // Behind a rewritten part of the line the request may agree with it again.
+		end = max(end, p.Stored+1)
+	}
+	for i, h := range s.all.said[:min(s.upto, end)] {
+		if s.lives(i) && (i >= f.aligned.Keep || e.removes(s, i)) && !slices.Contains(x.said.hashes, h) {
 			out[h] = append(out[h], i)
 		}
 	}

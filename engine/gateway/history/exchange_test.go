@@ -328,3 +328,44 @@ func TestPostsJoin(t *testing.T) {
 		t.Fatalf("%+v", x.Match)
 	}
 }
+
+// TestAnswersToFormerVersions has an answer under way when its client edits a message and rewrites the history behind it
+// in one request. The answer does not come back with the former version, in the session or in a fork.
+func TestAnswersToFormerVersions(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	c.ask.Resend = true
+	c.exchange(assistant("The river Po flows through the city of Turin."), user("These are the files: main.go and go.mod"), assistant("Ok."),
+		user("Keep my key hunter2 in mind and tell me of Turin"))
+	inserted := []string{c.history[0], c.history[1], user("These are more files: README.md and LICENSE"), assistant("Very well.")}
+	old := c.at(user("And through Florence?"))
+	old.history = slices.Concat(inserted, old.history[2:])
+	x := old.begin()
+	now := c.at(user("Go on"))
+	now.history = slices.Concat(inserted, []string{user("Keep my key [removed] in mind and tell me of Turin")}, now.history[3:])
+	if s := now.commit(now.begin(), assistant("With pleasure, what is next?")); s.Session != "s" || s.Turn == 0 {
+		t.Fatalf("%+v", s)
+	}
+	if s := old.commit(x, assistant("That is the Arno.")); s.Turn != 0 || s.Reason != "changed_meanwhile" {
+		t.Fatalf("%+v", s)
+	}
+	if got := c.SessionIDs(); !slices.Equal(got, []string{"s"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestClearedResults clears the results of calls that were made at once. Whatever their order, the whole results stay.
+func TestClearedResults(t *testing.T) {
+	for n := range 8 { // The order of the hashes differs.
+		c := &client{Kit: enginetest.New(t), session: "s"}
+		c.ask.Resend = true
+		one, two := fmt.Sprint("one", n), fmt.Sprint("two", 7*n)
+		calls := fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"look",`+
+			`"arguments":"{}"}},{"id":%q,"type":"function","function":{"name":"look","arguments":"{}"}}]}`, one, two)
+		c.exchange(assistant("Both are in good order."), user("Look at both of them"), calls, result(one, "a long result of the first call"),
+			result(two, "another long result, of the second call"))
+		c.history[2], c.history[3] = result(one, "[cleared]"), result(two, "[cleared]")
+		if x, s := c.exchange(assistant("You are welcome."), user("Thank you")); x.Match.Case != align.Edit || s.Turn != 2 {
+			t.Errorf("%d: %+v %+v", n, x.Match, s)
+		}
+	}
+}

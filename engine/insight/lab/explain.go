@@ -68,6 +68,7 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 		out.Settings.Pipeline = append(out.Settings.Pipeline, project.PipelineStep{
 			Policy: policy.VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError})
 	}
+	out.Cut = d.Cut
 	made, err := svc.windows.Remake(ctx, c.Tenant, d, nil)
 	if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.Gone {
 		out.Purged = gone.Detail
@@ -84,7 +85,7 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 	if err != nil {
 		return Explanation{}, err
 	}
-	out.Cut, out.Thinking = d.Cut, made.Thinking
+	out.Thinking = made.Thinking
 	out.Format, out.Report, out.Memories, out.Summary = made.Format, &made.Report, made.Memories, made.Summary
 	return out, nil
 }

@@ -31,7 +31,7 @@ const (
 // cache is what a process remembers of indexes. It is safe for concurrent use.
 type cache struct {
 	states *lru.Map[*cachedState]
-	parts  *lru.Map[any] // cachedTerm, []byte of a document, *dictionary
+	parts  *lru.Map[any] // cachedTerm, *united, []byte of a document, *dictionary
 	last   atomic.Uint64 // number given to a state
 }
 
@@ -84,6 +84,7 @@ func (c *cache) become(s *cachedState, name string) {
 const (
 	blocksPart     = 'b' // then the term
 	documentPart   = 'd' // then the place
+	unitedPart     = 'u' // then several terms, which tell themselves whether it is of their blocks
 	dictionaryPart = 't' // then a letter
 )
 
@@ -188,6 +189,8 @@ func (b termBlocks) first() termBlocks {
 // cachedTerm is the cached blocks of a term by subset. It is never changed.
 type cachedTerm map[subset]termBlocks
 
+const postingSize = int(unsafe.Sizeof(rank.Posting{}))
+
 // size returns the size of a cached term in bytes.
 func (t cachedTerm) size() (n int) {
 	for _, b := range t {
@@ -195,7 +198,7 @@ func (t cachedTerm) size() (n int) {
 			n += len(it.Key) + len(it.Value) + itemSize
 		}
 		if p := b.decoded.Load(); p != nil {
-			n += len(p.list) * int(unsafe.Sizeof(rank.Posting{}))
+			n += len(p.list) * postingSize
 		}
 	}
 	return n

@@ -18,7 +18,7 @@ const (
 	foldAt     = 64      // the minimum number of fresh documents
 	foldChunk  = 1024    // documents in one batch
 	foldWrites = 9000    // writes of one batch
-	foldTerms  = 5000    // distinct terms of one batch
+	foldTerms  = 6500    // distinct terms of one batch
 	foldBytes  = 6 << 20 // of one batch
 	foldEpoch  = 512     // documents that leave an epoch before the next begins
 	foldDead   = 256     // dead documents that one batch removes
@@ -124,6 +124,7 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 		return true, f.takeOut(marks, f.oldest(fresh), foldDead)
 	}
 	if len(fresh) < least && f.oldest(fresh) >= f.epoch {
+		svc.tails.Rest()
 		return false, nil
 	}
 	f.tails = svc.tails.Take(f.tailsOf(f.expect[1].Value))

@@ -159,7 +159,7 @@ func decodeCorpus(it store.Item) (c corpusRecord, err error) {
 }
 
 // analyserVersion is the version of the rules by which texts become terms. An index made by other rules is rebuilt.
-const analyserVersion = 2
+const analyserVersion = 3
 
 // readCorpus reads the corpus of a space, and returns it with its record.
 func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it store.Item, c corpusRecord, err error) {

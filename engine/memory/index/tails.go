@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// room limits the cache, in bytes of terms, keys and blocks.
-	room = 10 << 20
+	// room limits the cache, in bytes of terms, keys and blocks, while folds follow one another. Once there is nothing more
+	// to fold, only a cache of restRoom bytes is kept.
+	room     = 64 << 20
+	restRoom = 10 << 20
 	// overhead is the additional cost of a tail.
 	overhead = 128
 )
@@ -63,6 +65,13 @@ func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 	}
 	t.state = state
 	k.latest.Store(t)
+}
+
+// Rest drops the tails left by the latest fold if they are many.
+func (k *Kept) Rest() {
+	if t := k.latest.Load(); t != nil && t.size > restRoom {
+		k.latest.CompareAndSwap(t, nil)
+	}
 }
 
 func cost(term string, t Tail) int { return len(term) + len(t.Key) + len(t.Value) + overhead }

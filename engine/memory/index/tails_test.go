@@ -38,9 +38,10 @@ func TestTails(t *testing.T) {
 func TestTailsAreBounded(t *testing.T) {
 	var k index.Kept
 	const many = 100_000
+	block := store.Item{Value: make([]byte, 1000)}
 	for i := range many {
 		took := k.Take("s")
-		k.Leave(took, "s", map[string]index.Tail{string(rune('\U00010000' + i)): {}})
+		k.Leave(took, "s", map[string]index.Tail{string(rune('\U00010000' + i)): {Item: block}})
 	}
 	took, known := k.Take("s"), 0
 	for i := range many {
@@ -48,7 +49,18 @@ func TestTailsAreBounded(t *testing.T) {
 			known++
 		}
 	}
-	if known == 0 || known > many/2 {
+	if known == 0 || known > 64<<20/1000 {
 		t.Errorf("%d of %d are remembered", known, many)
+	}
+	last := string(rune('\U00010000' + many - 1))
+	k.Leave(took, "s", nil)
+	k.Rest()
+	if _, ok := k.Take("s").Find(last, records.Stream{}); ok {
+		t.Error("many are remembered at rest")
+	}
+	k.Leave(k.Take("s"), "s", map[string]index.Tail{last: {Item: block}})
+	k.Rest()
+	if _, ok := k.Take("s").Find(last, records.Stream{}); !ok {
+		t.Error("one is not remembered at rest")
 	}
 }

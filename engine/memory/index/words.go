@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -232,33 +234,57 @@ func (s *search) gather(w rank.Word, blocks []termBlocks) (rank.Postings, error)
 	if err := s.ctx.Err(); err != nil {
 		return out, err
 	}
-	var lists []*postings
-	n := 0
-	for _, b := range blocks {
-		list := s.decode(b)
-		if len(list.list) > 0 {
-			lists, n = append(lists, list), n+len(list.list)
-		}
-	}
-	shared := false
-	if len(lists) == 1 {
-		out.List, out.Shape, shared = s.whole(lists[0])
-	}
-	if !shared && len(lists) > 0 {
-		list := s.buffer.Room(n)
-		for _, l := range lists {
-			before := len(list)
-			list = append(list, l.list...)
-			stored, err := s.shown(s.alive(list[before:]))
-			if err != nil {
-				return out, err
-			}
-			list = s.buffer.Unite(list[:before+len(stored)], before)
+	all := s.unite(w.Terms, blocks)
+	whole := false
+	if out.List, out.Shape, whole = s.whole(all); !whole {
+		list, err := s.shown(s.alive(append(s.buffer.Room(len(all.list)), all.list...)))
+		if err != nil {
+			return out, err
 		}
 		out.List = s.buffer.Keep(list)
 	}
 	out.Fresh = s.gatherFresh(w.Terms)
 	return out, nil
+}
+
+// united is the postings of several terms together.
+type united struct {
+	of  []*atomic.Pointer[postings] // termBlocks.decoded of each term, which says which blocks they are of
+	all *postings
+}
+
+// unite returns the decoded postings of all terms. If several terms have some, only what they have together is cached.
+func (s *search) unite(terms []string, blocks []termBlocks) *postings {
+	var some []termBlocks
+	var of []*atomic.Pointer[postings]
+	for _, b := range blocks {
+		if len(b.items) > 0 {
+			some, of = append(some, b), append(of, b.decoded)
+		}
+	}
+	switch len(some) {
+	case 0:
+		return &postings{shape: rank.ShapeOf(nil)}
+	case 1:
+		return s.decode(some[0])
+	}
+	name := []byte(strings.Join(terms, "\x00"))
+	var kept *united
+	s.svc.cache.look(s.cached, s.state, unitedPart, [][]byte{name}, func(_ int, part any) { kept = part.(*united) })
+	cached := !slices.Contains(of, nil)
+	if cached && kept != nil && slices.Equal(kept.of, of) {
+		return kept.all
+	}
+	all := &postings{}
+	for _, b := range some {
+		before := len(all.list)
+		all.list = s.buffer.Unite(s.appendPostings(all.list, b), before)
+	}
+	all.shape = rank.ShapeOf(all.list)
+	if cached {
+		s.svc.cache.keep(s.cached, s.state, unitedPart, name, &united{of, all}, cap(all.list)*postingSize)
+	}
+	return all
 }
 
 // whole returns the part of a list that the query may see, if all documents of that part count.
@@ -316,24 +342,30 @@ func (s *search) decode(b termBlocks) *postings {
 			return p
 		}
 	}
-	n := 0
-	for _, it := range b.items {
-		n += rank.BlockLen(it.Value)
-	}
-	p := &postings{list: make([]rank.Posting, 0, n)}
-	for _, it := range b.items {
-		more, err := rank.ReadBlock(p.list, placeOf(it.Key), it.Value)
-		s.damaged = s.damaged || err != nil
-		if err == nil {
-			p.list = more
-		}
-	}
+	p := &postings{list: s.appendPostings(nil, b)}
 	p.shape = rank.ShapeOf(p.list)
 	if b.decoded != nil && len(p.list) > 0 {
 		b.decoded.Store(p)
 		s.svc.cache.grow(s.cached, s.state, b)
 	}
 	return p
+}
+
+// appendPostings appends the postings of blocks to a list.
+func (s *search) appendPostings(list []rank.Posting, b termBlocks) []rank.Posting {
+	n := 0
+	for _, it := range b.items {
+		n += rank.BlockLen(it.Value)
+	}
+	list = slices.Grow(list, n)
+	for _, it := range b.items {
+		more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
+		s.damaged = s.damaged || err != nil
+		if err == nil {
+			list = more
+		}
+	}
+	return list
 }
 
 // hidden reports whether documents of a group are hidden from the viewer.

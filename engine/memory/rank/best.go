@@ -195,22 +195,33 @@ func RaiseNewer(hits []Hit) {
 
 // supersedes reports whether a hit seems to contradict an older one about the same matter: both are short and not
 // questions, they share most terms, the newer contains all words of the query that the older one does, matches the
-// dates of the query at least as well, and is not much less important.
+// dates of the query at least as well, and is not much less important. That somebody moved counts as the words that say where
+// somebody lives.
 func supersedes(newer, older *Hit) bool {
 	a, b := newer.Doc, older.Doc
 	if !a.Created.After(b.Created) || a.Len > claimTerms || b.Len > claimTerms || a.Asks || b.Asks ||
 		b.Importance-a.Importance > lighter || newer.Why.Date < older.Why.Date || len(older.Why.Terms) == 0 {
 		return false
 	}
+	lacks := "" // the only word of the query that the older has alone
 	for _, t := range older.Why.Terms {
 		if !slices.ContainsFunc(newer.Why.Terms, func(s TermShare) bool { return s.Word == t.Word }) {
-			return false
+			if lacks != "" || len(older.Why.Terms) == 1 {
+				return false
+			}
+			lacks = t.Word
 		}
 	}
 	if !a.complete() || !b.complete() {
 		return false
 	}
 	same := 0
+	if lacks != "" {
+		if moved, lived := a.movedFrom(b); moved == "" || !sameStem(lacks, lived) {
+			return false
+		}
+		same++
+	}
 	for i, j := 0, 0; i < len(a.Terms) && j < len(b.Terms); {
 		switch c := cmp.Compare(a.Terms[i].Term, b.Terms[j].Term); {
 		case c < 0:

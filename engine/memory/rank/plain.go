@@ -177,6 +177,7 @@ type walk struct {
 	*Ranking
 	leads  []lead
 	from   int        // leads before it lead to no document that could be kept
+	heads  []head     // a heap of the leads from there on, by where their lists begin
 	others float64    // see Ranking.others
 	worst  float64    // the score that a document needs to be kept
 	kept   worstFirst // at most Ranking.keep
@@ -185,8 +186,9 @@ type walk struct {
 
 // run walks until no list leads further. It fails if the ranking's context is done.
 func (w *walk) run() error {
-	slot := len(w.docs) // where the next candidate's document goes; reused unless the candidate is kept
 	w.raise(w.worst)
+	w.fillHeads()
+	slot := len(w.docs) // where the next candidate's document goes; reused unless the candidate is kept
 	for n := 0; ; n++ {
 		if n%4096 == 0 && w.ctx.Err() != nil {
 			return w.ctx.Err()
@@ -232,29 +234,88 @@ func (w *walk) run() error {
 func (w *walk) raise(worst float64) {
 	w.worst = max(w.worst, worst)
 	most := w.others + w.Weights.Length*fullness[fullLength] + w.Weights.Important/2
+	before := w.from
 	for w.from < len(w.leads) && most+w.leads[w.from].upTo < w.worst {
 		w.from++
 	}
+	if w.from > before {
+		w.fillHeads()
+	}
+}
+
+// head is where the list of a lead begins.
+type head struct {
+	namespace, pos uint64
+	lead           int
+}
+
+func (h *head) isBefore(g *head) bool {
+	if h.namespace != g.namespace {
+		return h.namespace < g.namespace
+	}
+	return h.pos < g.pos
+}
+
+// fillHeads makes the heap of heads.
+func (w *walk) fillHeads() {
+	w.heads = w.heads[:0]
+	for i := w.from; i < len(w.leads); i++ {
+		if list := w.leads[i].list; len(list) > 0 {
+			w.heads = append(w.heads, head{list[0].Namespace, list[0].Pos, i})
+		}
+	}
+	for i := len(w.heads)/2 - 1; i >= 0; i-- {
+		w.sink(i)
+	}
+}
+
+// sink restores the order of the heap below a head that has moved back.
+func (w *walk) sink(i int) {
+	h := w.heads
+	for moved := h[i]; ; {
+		child := 2*i + 1
+		if child >= len(h) {
+			h[i] = moved
+			return
+		}
+		if child+1 < len(h) && h[child+1].isBefore(&h[child]) {
+			child++
+		}
+		if !h[child].isBefore(&moved) {
+			h[i] = moved
+			return
+		}
+		h[i], i = h[child], child
+	}
+}
+
+// pass takes the first posting off the list with the first head.
+func (w *walk) pass() {
+	first := &w.heads[0]
+	l := &w.leads[first.lead]
+	if l.list = l.list[1:]; len(l.list) > 0 {
+		first.namespace, first.pos = l.list[0].Namespace, l.list[0].Pos
+	} else if last := len(w.heads) - 1; last > 0 {
+		w.heads[0], w.heads = w.heads[last], w.heads[:last]
+	} else {
+		w.heads = w.heads[:0]
+		return
+	}
+	w.sink(0)
 }
 
 // next returns the next document that the lists lead to, or nil at the end, and an upper bound of its score. Words that
 // do not lead are looked up only if they can matter.
 func (w *walk) next() (doc *Posting, most float64) {
-	for i := range w.leads[w.from:] {
-		if l := w.leads[w.from+i].list; len(l) > 0 && (doc == nil || l[0].isBefore(doc.Place)) {
-			doc = &l[0]
-		}
-	}
-	if doc == nil {
+	if len(w.heads) == 0 {
 		return nil, 0
 	}
+	doc = &w.leads[w.heads[0].lead].list[0]
 	most = w.others + w.Weights.Length*fullness[min(doc.Len, fullLength)] + w.importanceOf(doc.Attrs)
 	clear(w.row)
-	for i := w.from; i < len(w.leads); i++ {
-		if l := &w.leads[i]; len(l.list) > 0 && l.list[0].Place == doc.Place {
-			most += w.take(l)
-			l.list = l.list[1:]
-		}
+	for len(w.heads) > 0 && w.heads[0].pos == doc.Pos && w.heads[0].namespace == doc.Namespace {
+		most += w.take(&w.leads[w.heads[0].lead])
+		w.pass()
 	}
 	for i := w.from - 1; i >= 0 && most+w.leads[i].upTo >= w.worst; i-- {
 		l := &w.leads[i]

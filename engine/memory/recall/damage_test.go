@@ -109,7 +109,7 @@ func TestAnIndexOfOtherRules(t *testing.T) {
 	var b store.Batch
 	for _, it := range k.Everything(ident.DefaultTenant) {
 		if records.RecallCorpus.Is(it.Key) {
-			former := strings.Replace(string(it.Value), `"analyser":2,`, "", 1)
+			former := strings.Replace(string(it.Value), `"analyser":3,`, "", 1)
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(former)})
 		}
 	}
@@ -118,7 +118,7 @@ func TestAnIndexOfOtherRules(t *testing.T) {
 	}
 	k.Drain()
 	for _, it := range k.Everything(ident.DefaultTenant) {
-		if records.RecallCorpus.Is(it.Key) && !strings.Contains(string(it.Value), `"analyser":2,`) {
+		if records.RecallCorpus.Is(it.Key) && !strings.Contains(string(it.Value), `"analyser":3,`) {
 			t.Errorf("the index was not built again: %s", it.Value)
 		}
 	}

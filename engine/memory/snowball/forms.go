@@ -102,6 +102,22 @@ func (x *indexing) addWords(stopsCount bool) {
 			}
 		}
 		x.further = append(x.further, hebrewForms(w.text)...)
+		if other := beside(w.text); other != "" && !x.stops[other].has(ways[0]) {
+			x.addBeside(other, ways, x.stems.indexTerm(ways[0], w.text))
+		}
+	}
+}
+
+// addBeside adds the terms of a word beside an apostrophe, unless the whole has the same.
+func (x *indexing) addBeside(w string, ways []*language, whole string) {
+	for _, l := range distinct(ways[0], x.latin[0]) {
+		if l == nil {
+			continue
+		}
+		x.note(l)
+		if term := x.stems.indexTerm(l, w); term != whole && !slices.Contains(x.further, term) {
+			x.further = append(x.further, term)
+		}
 	}
 }
 

@@ -124,7 +124,8 @@ func inflected(words []word, l *language) (n int) {
 }
 
 // stemmers returns the languages that the Latin words of a clause are stemmed in: its own, if its words show it, and
-// otherwise that of the text and English. If only letters show the language of a clause, it is stemmed in English, too.
+// otherwise that of the text and English. If only letters show the language of a clause, or a single word shows that it is
+// English in a text of another language, it is stemmed in English, too.
 func (a *Analyser) stemmers(clause []word, text *language) []*language {
 	english := a.latin[0]
 	g := a.guess(clause, a.latin)
@@ -133,6 +134,8 @@ func (a *Analyser) stemmers(clause []word, text *language) []*language {
 		return []*language{g.lang}
 	case g.lang != nil && g.letters:
 		return distinct(g.lang, english)
+	case g.stops > 0 && g.lang == english:
+		return distinct(text, english)
 	case g.stops > 0:
 		return []*language{text}
 	}

@@ -250,6 +250,13 @@ func (q *asking) terms(w *word, stops bool) (terms []string) {
 	for _, form := range hebrewForms(w.text) {
 		add(form)
 	}
+	if other := beside(w.text); other != "" {
+		for _, l := range q.ways(w) {
+			if l != nil && !q.stops[other].has(l) {
+				add(q.stems.indexTerm(l, other))
+			}
+		}
+	}
 	for _, l := range q.ways(w) {
 		if w.stops.has(l) {
 			add(rank.StopMark + w.text)

@@ -9,7 +9,7 @@ import (
 )
 
 // foldForIndex folds a text for the index and for queries. Unlike fold it also removes the dot from a Turkish capital I
-// and the points from Hebrew.
+// and the points from Hebrew, and takes the letter ʼ for an apostrophe.
 func foldForIndex(text string) string {
 	folded := fold(text)
 	if isASCII(folded) {
@@ -19,8 +19,30 @@ func foldForIndex(text string) string {
 		if r == '\u0307' || r >= '\u05B0' && r <= '\u05C7' {
 			return -1
 		}
+		if r == 'ʼ' {
+			return '\''
+		}
 		return r
 	}, folded)
+}
+
+// contractions are what follows an apostrophe in English without being the end of a name. The word before it is none.
+var contractions = []string{"t"}
+
+// beside returns the word beside an apostrophe in a word that split has not split, or "" if there is none: the name in "ada's"
+// and "auto's", whose language may not be known to be English or Dutch, and what follows an article in "l'an" and "d'or".
+func beside(w string) string {
+	left, right, found := strings.Cut(w, "'")
+	n := utf8.RuneCountInString(left)
+	switch {
+	case !found || strings.Contains(right, "'"):
+		return ""
+	case n >= 3 && !slices.Contains(contractions, right):
+		return left
+	case n <= 2 && utf8.RuneCountInString(right) >= 2:
+		return right
+	}
+	return ""
 }
 
 // wordsOf splits a text into words for the index.

@@ -336,11 +336,14 @@ func (m *aligner) settle(g region) bool {
 	own, from := m.out.Own, g.a
 	for q := g.c; q < g.d; q++ {
 		t := m.versionOf(q, g, from, alive, cut)
+		if t < 0 && m.request.Role(q) == Result { // Results of one message may stand in any order.
+			t = m.answerTo(q, g, got)
+		}
 		switch {
 		case t >= 0 && m.line.Edits(t) >= ownEdits && t < OwnBefore:
-			own, from = append(own, q), t+1
+			own, from = append(own, q), max(from, t+1)
 		case t >= 0:
-			got[t], from = q, t+1
+			got[t], from = q, max(from, t+1)
 		case m.request.Role(q) != User && g.a > 0:
 			return false
 		default:
@@ -362,6 +365,18 @@ func (m *aligner) settle(g region) bool {
 		}
 	}
 	return true
+}
+
+// answerTo returns the stored result of a region that answers the same call as a result of the request, if it has no
+// version yet; otherwise -1.
+func (m *aligner) answerTo(q int, g region, got map[int]int) int {
+	call := m.request.Content(q).Call
+	for t := g.a; t < g.b; t++ {
+		if _, taken := got[t]; !taken && m.line.Role(t) == Result && m.line.Content(t).Call == call {
+			return t
+		}
+	}
+	return -1
 }
 
 // versionOf returns the first stored message at or after from that a message of the request is a version of, or -1.

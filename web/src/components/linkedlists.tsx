@@ -85,7 +85,7 @@ export function LinkedLists({ window: w, rows, listed, selected, onSelect, detai
       <Ribbon rows={rows} listed={listed} from={from.list} into={into.list} left={left} right={right} hovered={hovered} selected={selected} />
       <section class="pane window" aria-labelledby="window-title">
         <h2 id="window-title">
-          The model sees <span class="muted">{count(w.messages.length)} {w.format === 'openai.responses' ? 'items' : 'messages'}, {brief(w.usage.tokens)} tokens</span>
+          The model sees <span class="muted">{count(w.lost ? w.usage.messages : w.messages.length)} {w.format === 'openai.responses' ? 'items' : 'messages'}, {brief(w.usage.tokens)} tokens</span>
         </h2>
         <div class="scroller" ref={right} tabIndex={0} role="list" aria-labelledby="window-title">
           {w.system !== undefined && w.system !== null && <SystemText system={w.system} />}

@@ -171,7 +171,7 @@ function Facts({ window: w, d }: { window: XWindow; d: string }) {
   return (
     <>
       <span>
-        {count(w.usage.considered_messages)} considered, {out ? `${count(out.messages)} left out` : 'none left out'}
+        {count(w.usage.considered_messages)} considered, {out ? `${count(out.messages)} left out` : w.lost && !w.report.length ? 'what was left out is unknown' : 'none left out'}
         {older ? `; ${count(older.count ?? 0)} older ones are not looked at` : ''}.
       </span>{' '}
       {w.usage.prefix ? (
