@@ -31,11 +31,12 @@ func TestCampaignKills(t *testing.T) {
 		admin := server.client(t)
 		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
 			"daily_memory_days": 1}).want(200)
-		for n := range 100 { // enough to be put into blocks, which the writers then change
-			if round == 0 {
+		if round == 0 {
+			for n := range 100 { // enough to be put into blocks, which the writers then change
 				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n),
 					"content": "hello word7 word8"}).want(201)
 			}
+			summarisedSession(t, admin)
 		}
 		if round%witnessedRounds == 0 { // reading what all witnesses wrote would take longer and longer
 			all = testify(admin, round/witnessedRounds)
@@ -95,6 +96,25 @@ func TestCampaignKills(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d requests answered", rounds, requests)
+}
+
+// summarisedSession stores a session, and waits for its summary. On a busy machine none of the writers' sessions may have
+// one before the kill.
+func summarisedSession(t *testing.T, c client) {
+	t.Helper()
+	turns := []object{}
+	for n := range 100 {
+		turns = append(turns, object{"turn": n + 1, "messages": []object{
+			{"format": "openai.chat", "message": user(fmt.Sprint("imported ", n))}}})
+	}
+	c.post("/api/v1/projects/default/sessions/import", object{"version": 1, "session": object{"id": "summarised"},
+		"turns": turns}).want(201)
+	c.post("/api/v1/projects/default/context", object{"session_id": "summarised"}).want(200)
+	await(t, func() bool {
+		var s struct{ Summary *string }
+		c.get("/api/v1/projects/default/sessions/summarised").want(200).into(&s)
+		return s.Summary != nil
+	}, func() string { return "the session has no summary" })
 }
 
 // witnessedRounds is the number of rounds in which the same witnesses write.

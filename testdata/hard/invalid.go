@@ -45,7 +45,7 @@ func InvalidTurns() []Invalid {
 			`{"id":"c","type":"function","function":{"name":"g","arguments":"{}"}}]}`),
 		turn("tags that are no list", 1, user, `{"role":"user","content":"x","tags":"a"}`),
 		turn("a time that is none", 1, user, `{"role":"user","content":"x","created_at":"yesterday"}`),
-		turn("a delegation that is no id", 1, user, `{"role":"user","content":"x","delegation_id":"no spaces"}`),
+		turn("a delegation that is no id", 1, user, `{"role":"user","content":"x","delegation_id":"no\ttabs"}`),
 		turn("a message between agents without a sender", 1, user,
 			`{"role":"user","content":"x","type":"a2a","to_agent":"b"}`),
 	}
