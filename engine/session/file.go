@@ -31,9 +31,11 @@ type FileTurn struct {
 	Turn      uint32    `json:"turn"`
 	CreatedAt time.Time `json:"created_at"`
 	// Continues means that the messages were added to an earlier turn. Superseded means that a rewind took the turn
-	// back; such a turn may have no messages, and then only reserves its number.
+	// back; such a turn may have no messages, and then only reserves its number. Removed means that it is superseded
+	// because a client removed it, so that it lives again once the client sends it again.
 	Continues  bool          `json:"continues,omitempty"`
 	Superseded bool          `json:"superseded,omitempty"`
+	Removed    bool          `json:"removed,omitempty"`
 	Messages   []FileMessage `json:"messages"`
 }
 
@@ -115,7 +117,8 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 	err := svc.EachMessage(ctx, tenant, head.Extent(), head.Absent, func(h *transcript.Header, m *chat.Message) error {
 		at := records.TimeOf(h.Created)
 		if h.Turn != turn.Turn || len(turn.Messages) == maxTurnMessages {
-			next := FileTurn{Turn: h.Turn, CreatedAt: at, Superseded: head.Superseded.Message(h.Seq)}
+			next := FileTurn{Turn: h.Turn, CreatedAt: at, Superseded: head.Superseded.Message(h.Seq),
+				Removed: head.Removed.Message(h.Seq)}
 			if err := begin(next); err != nil {
 				return err
 			}
@@ -179,7 +182,7 @@ func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 }
 
 func (ft *FileTurn) place() transcript.Place {
-	return transcript.Place{Turn: ft.Turn, Continues: ft.Continues, Superseded: ft.Superseded}
+	return transcript.Place{Turn: ft.Turn, Continues: ft.Continues, Superseded: ft.Superseded, Removed: ft.Removed}
 }
 
 // parse reads a turn's messages. A message without a time has the time of its turn, or else created, which is that of

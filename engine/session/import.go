@@ -119,7 +119,10 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 	if err := in.order.Take(ft.place(), turn); err != nil {
 		return nil, err
 	}
-	h.Superseded, h.Absent = in.order.Superseded, in.order.Absent
+	h.Superseded, h.Absent, h.Removed = in.order.Superseded, in.order.Absent, in.order.Removed
+	if h.Removed != nil {
+		h.Changes = 1
+	}
 	if len(turn.Messages) == 0 {
 		h.Turns = in.order.Turns
 		return skipped, nil

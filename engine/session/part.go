@@ -39,6 +39,7 @@ type turnLine struct {
 	Turn       uint32 `json:"turn"`
 	Continues  bool   `json:"continues,omitempty"`
 	Superseded bool   `json:"superseded,omitempty"`
+	Removed    bool   `json:"removed,omitempty"`
 }
 
 // readTurn reads a turn's line. It does not decode the messages, which are most of it, but slices them out: each has
@@ -50,7 +51,8 @@ func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
 	if err := readAround(raw, &about, map[string]*[]byte{"messages": &messages}); err != nil {
 		return nil, err
 	}
-	turn := &FileTurn{Turn: about.Turn, Continues: about.Continues, Superseded: about.Superseded}
+	turn := &FileTurn{Turn: about.Turn, Continues: about.Continues, Superseded: about.Superseded,
+		Removed: about.Removed}
 	if messages == nil {
 		return turn, nil
 	}
@@ -154,7 +156,7 @@ func (ft *FileTurn) line() ([]byte, error) {
 	for _, flag := range [...]struct {
 		name string
 		set  bool
-	}{{"continues", ft.Continues}, {"superseded", ft.Superseded}} {
+	}{{"continues", ft.Continues}, {"superseded", ft.Superseded}, {"removed", ft.Removed}} {
 		if flag.set {
 			line = fmt.Appendf(line, "%q:true,", flag.name)
 		}

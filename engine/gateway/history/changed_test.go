@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 )
@@ -129,4 +130,35 @@ func TestAnswersDoNotBringBackWhatWasTakenOut(t *testing.T) {
 	if got := c.SessionIDs(); !slices.Equal(got, []string{"s"}) {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestRemovedTurnsInFiles exports a session of which a client has removed a turn and edited a message. The imported session
+// holds the same, and the removed turn lives again once the client sends it again.
+func TestRemovedTurnsInFiles(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	c.exchange(assistant("I shall keep the key in mind for you."), user("Keep my key hunter2 in mind"))
+	c.exchange(assistant("The river Po flows through the city of Turin."), user("Which river flows through Turin?"))
+	c.exchange(assistant("That is the Arno, which ends near Pisa."), user("And through Florence?"))
+	turin := slices.Clone(c.history[2:4])
+	c.history = slices.Delete(slices.Clone(c.history), 2, 4)
+	c.history[0] = user("Keep my key [removed] in mind")
+	c.exchange(assistant("There is a lot more to tell."), user("More"))
+	f, err := c.Sessions.Export(t.Context(), c.Admin, ident.DefaultProject, "s")
+	if err != nil || !f.Turns[1].Removed || !f.Turns[1].Superseded || f.Turns[0].Removed || f.Turns[2].Removed {
+		t.Fatalf("%+v, %v", f.Turns, err)
+	}
+	f.Session.ID = "copy"
+	if _, err := c.Sessions.Import(t.Context(), c.Admin, ident.Once{}, ident.DefaultProject, f); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{"Keep my key [removed] in mind", "I shall keep the key in mind for you.", "And through Florence?",
+		"That is the Arno, which ends near Pisa.", "More", "There is a lot more to tell."}
+	c.Lives("copy", kept...)
+	c.Sound()
+	c.session = "copy"
+	c.history = slices.Insert(slices.Clone(c.history), 2, turin...)
+	c.exchange(assistant("So it is."), user("Turin is back"))
+	c.Lives("copy", slices.Concat(kept[:2], []string{"Which river flows through Turin?", "The river Po flows through the city of Turin."},
+		kept[2:], []string{"Turin is back", "So it is."})...)
+	c.Sound()
 }

@@ -9,6 +9,7 @@ type History struct {
 	Turns      uint32 // numbers used so far
 	Superseded Runs
 	Absent     Runs // of those, the turns without messages
+	Removed    Runs // of those, the turns that a client removed
 	Open       OpenCalls
 	messages   uint64
 	// kept are the calls that were open before the current run of superseded turns. They are open again after it.
@@ -17,11 +18,12 @@ type History struct {
 	called map[string]bool
 }
 
-// Place says where messages of a file belong: to which turn, whether they continue it, and whether it is superseded.
+// Place says where messages of a file belong: to which turn, whether they continue it, and whether it is superseded, or
+// removed too.
 type Place struct {
-	Turn       uint32
-	Continues  bool
-	Superseded bool
+	Turn                uint32
+	Continues           bool
+	Superseded, Removed bool
 }
 
 // Take adds the next turn of a file. It returns invalid_turn if the turn cannot follow the previous ones.
@@ -32,6 +34,8 @@ func (f *History) Take(ft Place, t *Turn) error {
 	case !ft.Continues && ft.Turn != f.Turns+1:
 		return fault.InvalidField("turns", "invalid_turn",
 			"turn numbers must go up from 1 without a gap; where %d should be the file says %d", f.Turns+1, ft.Turn)
+	case ft.Removed && (!ft.Superseded || len(t.Messages) == 0):
+		return fault.InvalidField("turns", "invalid_turn", "turn %d is removed and must be superseded, with its messages", ft.Turn)
 	case ft.Continues && ft.Superseded && (run == nil || run.Messages[1]+1 != first || ft.Turn < run.Turns[0] ||
 		ft.Turn > run.Turns[1]):
 		return fault.InvalidField("turns", "invalid_turn",
@@ -55,6 +59,9 @@ func (f *History) Take(ft Place, t *Turn) error {
 		f.Superseded = f.Superseded.Join(r)
 		if len(t.Messages) == 0 {
 			f.Absent = f.Absent.Join(r)
+		}
+		if ft.Removed {
+			f.Removed = f.Removed.Join(r)
 		}
 		if len(f.Superseded) > Max {
 			return fault.InvalidField("turns", "invalid_turn", "at most %d runs of superseded turns may be kept apart", Max)
