@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
@@ -35,13 +34,14 @@ func reasoning(ask *Ask) (shown, name string) {
 }
 
 // fit changes the messages of a chat window to what its provider takes. The first may be the client's system prompt.
-func (svc *Service) fit(out *Outgoing, messages []json.RawMessage) {
+func (svc *Service) fit(out *Outgoing, w *windowed) {
 	if out.ask.Body.Format != chat.OpenAIChat {
 		return
 	}
 	profile, now := &out.ask.Profile, svc.db.Now().Unix()
+	messages := w.Messages
 	for i, raw := range messages {
-		spoken := bytes.Contains(raw, []byte(`"audio"`))
+		spoken := w.Audio && bytes.Contains(raw, []byte(`"audio"`))
 		named := out.reasoning != "" && out.reasoning != wire.ReasoningContent
 		noted := i > 0 && profile.Roles == provider.RolesSystemFirst
 		if !spoken && !named && !noted && profile.AssistantNull != provider.AssistantNullEmpty {

@@ -200,7 +200,7 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	if out.Mode == Recall {
 		e.Messages = reminded(out.ask.Body, w)
 	} else {
-		svc.fit(out, w.Messages)
+		svc.fit(out, w)
 		e.Messages, e.System = assembled(out.ask.Body, w)
 		refer(e.Messages, out.ask.References)
 		e.Resolved = out.ask.Resolved

@@ -21,6 +21,7 @@ type Answer struct {
 	Session decision.Session `json:"session"`
 	Explained
 	Asked
+	Audio bool `json:"-"` // some of the messages have sound
 
 	json     []byte // the JSON up to and including Rendered
 	rendered rendered
@@ -28,6 +29,7 @@ type Answer struct {
 
 // rendered points to the parts of the window within the JSON of an answer.
 type rendered struct {
+	audio    bool
 	messages []byte // a JSON list; nil in the format text
 	system   []byte // Anthropic's system prompt; nil if there is none
 }

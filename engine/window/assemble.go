@@ -122,7 +122,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 	if req.recorded() {
 		kept, err = svc.keep(ctx, ask, st, a, id, decision.Traced{Series: series, Session: h.Incarnation})
 	}
-	out = &Answer{Rendered: Rendered{Format: a.format.String()}, Explained: a.explained(), json: dst, rendered: a.rendered}
+	out = &Answer{Rendered: Rendered{Format: a.format.String()}, Explained: a.explained(), Audio: a.rendered.audio, json: dst, rendered: a.rendered}
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Kind == fault.NoSpace {
 		decision.Forget(dst) // The agent still gets its window, but it cannot be replayed.
 	} else if err != nil {

@@ -49,7 +49,9 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 	if a.format == chat.Text {
 		return rawjson.AppendString(append(dst, `[],"text":`...), string(w.Text)), nil
 	}
-	a.rendered = rendered{messages: w.Messages}
+	a.rendered = rendered{messages: w.Messages, audio: slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
+		return it.Flags&plan.FlagAudio != 0
+	})}
 	dst = w.Buf
 	if w.System != "" {
 		dst = append(dst, `,"system":`...)

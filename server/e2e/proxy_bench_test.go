@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,9 @@ import (
 )
 
 // BenchmarkProxyFirstByte sends the same model calls to a provider directly and through the program, in alternation,
-// and reports how much later the first byte of a stream arrives, for sessions of 10, 200 and 1,000 turns. Each call
-// sends the whole history, as clients do.
+// and reports how much later the first byte of a stream arrives, for sessions of 10, 200 and 1,000 turns, and how much
+// processor time the program takes for a call, which depends less on what else the machine does. Each call sends the whole
+// history, as clients do.
 //
 //	go test -run '^$' -bench ProxyFirstByte -benchtime 500x ./server/e2e
 func BenchmarkProxyFirstByte(b *testing.B) {
@@ -41,6 +43,7 @@ func firstBytes(b *testing.B, mode string, turns int) {
 	// A session serves only some calls, so that its length changes little. Its first calls are not counted, because
 	// they do work that is done once.
 	const calls, once = 25, 5
+	spent, worked := time.Duration(0), 0
 	for session := 0; len(times[0]) < b.N; session++ {
 		history := told[:len(told):len(told)]
 		for i := range once + min(calls, b.N-len(times[0])) {
@@ -50,10 +53,12 @@ func firstBytes(b *testing.B, mode string, turns int) {
 				b.Fatal(err)
 			}
 			took := [2]time.Duration{firstByte(b, direct, provider.URL, "", "", "", i, body), 0}
+			before := p.processorTime(b)
 			took[1] = firstByte(b, through, p.url, p.key, mode, fmt.Sprint("s", session), i, body)
 			history = append(history, question, assistant("OK.")) // the provider's answer
 			if i >= once {
 				times[0], times[1] = append(times[0], took[0]), append(times[1], took[1])
+				spent, worked = spent+p.processorTime(b)-before, worked+1
 			}
 		}
 	}
@@ -67,6 +72,7 @@ func firstBytes(b *testing.B, mode string, turns int) {
 	for _, list := range [][]time.Duration{times[0], times[1], added} {
 		slices.Sort(list)
 	}
+	b.ReportMetric(float64((spent/time.Duration(worked)).Microseconds())/1000, "processor-ms")
 	load, _ := os.ReadFile("/proc/loadavg")
 	for _, part := range []int{50, 99} {
 		at := len(added) * part / 100
@@ -75,6 +81,23 @@ func firstBytes(b *testing.B, mode string, turns int) {
 		b.ReportMetric(float64((times[1][at]-times[0][at]).Microseconds())/1000, fmt.Sprintf("added-p%d-ms", part))
 	}
 	b.Logf("load %s", strings.TrimSpace(string(load)))
+}
+
+// processorTime returns the processor time that a server has taken. Linux counts it in nanoseconds in schedstat, for each
+// thread.
+func (p *process) processorTime(b *testing.B) (total time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, thread := range threads {
+		var on int64
+		if raw, err := os.ReadFile(thread); err == nil {
+			_, _ = fmt.Sscan(string(raw), &on)
+		}
+		total += time.Duration(on)
+	}
+	return total
 }
 
 // firstByte sends the i-th model call of a session and returns the time until the first byte of the answer's body.

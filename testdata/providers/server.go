@@ -22,6 +22,7 @@ type Server struct {
 	mu     sync.Mutex
 	ids    ids
 	script []Reply
+	asides map[string]Reply // answers to requests whose body contains the key; they take nothing from the script
 	seen   []Request
 	items  map[string]any // Responses: the items of its answers, by id
 }
@@ -62,6 +63,17 @@ func (s *Server) Script(replies ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, replies...)
+}
+
+// Aside makes the server answer requests whose body contains a text with a reply of its own. Programs make such calls
+// beside a conversation, at any time.
+func (s *Server) Aside(text string, reply Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asides == nil {
+		s.asides = map[string]Reply{}
+	}
+	s.asides[text] = reply
 }
 
 // Drop removes the replies that no request has taken.
@@ -179,10 +191,7 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 	if refusal != nil || counting {
 		return nil, tokens, refusal
 	}
-	reply := Say("OK.")
-	if len(s.script) > 0 {
-		reply, s.script = s.script[0], s.script[1:]
-	}
+	reply := s.next(body)
 	if reply.Fail != nil {
 		return nil, tokens, reply.Fail
 	}
@@ -194,6 +203,21 @@ func (s *Server) answer(r *http.Request, api API, body []byte, o *options, count
 		}
 	}
 	return a, tokens, nil
+}
+
+// next returns the reply to a request.
+func (s *Server) next(body []byte) Reply {
+	for text, reply := range s.asides {
+		if bytes.Contains(body, []byte(text)) {
+			return reply
+		}
+	}
+	if len(s.script) == 0 {
+		return Say("OK.")
+	}
+	reply := s.script[0]
+	s.script = s.script[1:]
+	return reply
 }
 
 // resolved returns a body with its references replaced by the items that they refer to.

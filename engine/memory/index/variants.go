@@ -60,6 +60,12 @@ func (s *search) addVariants(words []asked) error {
 				return err
 			}
 		}
+		if len(found) == 0 && w.length == 0 && len(w.Within) > 0 {
+			if found, err = s.compounds(w); err != nil {
+				return err
+			}
+			w.typo = len(found) > 0
+		}
 		if len(found) == 0 && w.Edits > 0 && w.length <= rareWord {
 			if found, err = s.typos(w); err != nil {
 				return err
@@ -103,6 +109,25 @@ func (s *search) otherwise(w *asked) (found []variant, err error) {
 		found = append(found, some...)
 	}
 	return found, nil
+}
+
+// leastRest is the minimum number of letters of a compound before and after a word in its middle.
+const leastRest = 3
+
+// compounds returns the compounds with a word in the middle. They are indexed backwards.
+func (s *search) compounds(w *asked) ([]variant, error) {
+	found, err := s.variants(w, rank.BackwardsMark, func(term string) (int, bool) {
+		compound := term[len(rank.BackwardsMark):]
+		return 0, slices.ContainsFunc(w.Within, func(stem string) bool {
+			at := strings.Index(compound, stem)
+			return at >= 0 && utf8.RuneCountInString(compound[:at]) >= leastRest &&
+				utf8.RuneCountInString(compound[at+len(stem):]) >= leastRest
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.load(found, maxVariants)
 }
 
 // typos returns the terms that a word may be a misspelling of: the nearest ones, and of these the most frequent. It

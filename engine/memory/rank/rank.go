@@ -31,6 +31,8 @@ type Word struct {
 	// If no document contains any of the above, these stand for it.
 	Otherwise       []string
 	OtherwiseBegins []Beginning
+	// Within are its stems, spelled backwards. Long compounds that have one of them in the middle count half.
+	Within []string
 }
 
 // Beginning describes terms that stand for a word: those that begin with Term and have at least More letters after it,

@@ -24,14 +24,14 @@ func TestRecallFindsOtherSpellings(t *testing.T) {
 		"iso": "born 1987-05-07 in Rome", "german-date": "geboren am 9.6.1991 in Bonn", "us-date": "moved on June 21st, 2003",
 		"slash": "expires 12/31/2029", "phrase": "the red door of the blue house", "words": "the blue door of the red house",
 		"negation": "apple pie with cream", "other-pie": "cherry pie with cream", "prefix": "a photosynthetic organism",
-		"hump": "parse XMLHttpRequest headers",
+		"hump": "parse XMLHttpRequest headers", "within": "Die Krankenversicherungskarte ist nicht da",
 	} {
 		k.Remember(memory.Spec{Key: key, Content: content})
 	}
 	cases := []struct{ query, want string }{ // all keys, best first; "…" means others after it, "*" any
 		{"recieved parcle", "typo"}, {"warehuose", "typo"}, {"wharehouze", "typo"}, {"xeceived", ""},
 		{"Marla", "names"}, {"Mara", "names"}, {"Pis", ""},
-		{"Küche", "compound"}, {"Schublade", "compound"}, {"Schlüssel", "lock"}, {"Haustür", "lock"},
+		{"Küche", "compound"}, {"Schublade", "compound"}, {"Schlüssel", "lock"}, {"Haustür", "lock"}, {"Versicherung", "within"},
 		{"猫", "cat"}, {"犬", "dog"}, {"黒猫", "cat"}, {"鳥", ""},
 		{"user details", "camel snake"}, {"get_user_details", "camel snake"}, {"getuserdetails", "camel"},
 		{"setUserPassword", "snake camel"}, {"setuserpassword", "snake"}, {"http request", "hump"},

@@ -23,7 +23,13 @@ func found(a *Analyser, text, query string) bool {
 	}
 	return slices.ContainsFunc(a.Search(query, indexed.Languages, true).Words, func(w rank.Word) bool {
 		return slices.ContainsFunc(w.Terms, has) || begins(w.Begins) || slices.ContainsFunc(w.Otherwise, has) ||
-			begins(w.OtherwiseBegins)
+			begins(w.OtherwiseBegins) || slices.ContainsFunc(w.Within, func(stem string) bool {
+			return slices.ContainsFunc(terms, func(term string) bool {
+				back, compound := strings.CutPrefix(term, rank.BackwardsMark)
+				at := strings.Index(back, stem)
+				return compound && at >= 3 && len(back)-at-len(stem) >= 3
+			})
+		})
 	})
 }
 
@@ -58,6 +64,12 @@ var classes = map[string][]struct {
 		{"Donaudampfschifffahrtsgesellschaft", "Gesellschaft", ""},
 		{"Die Küchenschublade klemmt und das ist nicht gut", "Schublade", ""},
 		{"verkeersveiligheidsmaatregelen", "maatregelen", ""},
+		{"Lieferkettensorgfaltspflichtengesetz", "Sorgfalt", "Sorgenfalten"},
+		{"verkeersveiligheidsmaatregelen", "veiligheid", ""},
+		{"Die Donaudampfschifffahrt war nicht lang", "Dampfschiff", ""},
+		{"Das ist die Krankenversicherungskarte", "Versicherung", "Ente"},
+		{"Das ist ein Fahrradständer und er ist neu", "Ständer", "Rat"},
+		{"Der Gegenstand ist weg und das ist nicht gut", "Gegenstände", "Regen"},
 	},
 	"umlauts": {
 		{"Küche", "kueche", ""},

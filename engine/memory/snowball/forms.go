@@ -24,6 +24,7 @@ const (
 	compoundLength = 9  // letters of a word that may be a compound
 	longCompound   = 14 // letters of a compound in a language not known to write them
 	memberLength   = 4  // letters of a word that may be a part of one
+	withinLength   = 6  // letters of a stem that may be in the middle of one
 )
 
 // compounding are the languages that write compounds in one word.

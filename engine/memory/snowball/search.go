@@ -342,6 +342,9 @@ func (q *asking) completeWord(w *rank.Word, letters int) {
 			w.Begins = append(w.Begins, rank.Beginning{Term: stem, More: memberLength})
 		}
 		w.Begins = append(w.Begins, rank.Beginning{Term: rank.BackwardsMark + reverse(stem), More: memberLength})
+		if utf8.RuneCountInString(stem) >= withinLength {
+			w.Within = append(w.Within, reverse(stem))
+		}
 	}
 	for _, l := range q.inflected {
 		if stem := q.stems.indexTerm(l, w.Text); utf8.RuneCountInString(stem) >= inflectedStem && !q.stops[w.Text].has(l) {

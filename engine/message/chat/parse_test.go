@@ -220,7 +220,7 @@ func TestParseRefuses(t *testing.T) {
 			chat.CodeDuplicateCallID},
 		{chatF, `{"role":"user","agent":7}`, chat.CodeInvalidField},
 		{chatF, `{"role":"user","agent":""}`, chat.CodeInvalidID},
-		{chatF, `{"role":"user","delegation_id":"a b"}`, chat.CodeInvalidID},
+		{chatF, `{"role":"user","delegation_id":"a\tb"}`, chat.CodeInvalidID},
 		{chatF, `{"role":"user","delegation_id":"` + strings.Repeat("d", 129) + `"}`, chat.CodeInvalidID},
 		{chatF, `{"role":"user","reasoning":{}}`, chat.CodeInvalidField},
 		{chatF, `{"role":"user","tags":"t"}`, chat.CodeInvalidField},

@@ -42,7 +42,7 @@ func TestLostCommits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := copyStore(killed, dir); err != nil {
+			if err := copyApart(killed, dir); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(dir, log)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,8 @@ func testKill(t *testing.T, database func(testing.TB) string) {
 	}
 }
 
-// runAndKill returns how many batches each writer of the child had acknowledged when it was killed.
+// runAndKill kills a child once each of its writers has had a batch acknowledged, and returns how many batches of each
+// writer were.
 func runAndKill(t *testing.T, url string) [killWriters]int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
@@ -84,14 +86,15 @@ func runAndKill(t *testing.T, url string) [killWriters]int {
 	}
 	var acknowledged [killWriters]int
 	lines := bufio.NewScanner(out)
-	for n := 0; lines.Scan(); n++ {
+	for n, killed := 0, false; lines.Scan(); n++ {
 		var writer, batch int
 		if _, err := fmt.Sscanf(lines.Text(), "%d %d", &writer, &batch); err != nil || batch != acknowledged[writer] {
 			t.Errorf("the child says %q", lines.Text())
 			break
 		}
 		acknowledged[writer]++
-		if n == 1000 {
+		if !killed && n >= 1000 && !slices.Contains(acknowledged[:], 0) {
+			killed = true
 			if err := child.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -164,7 +164,7 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 		})
 	}
 	enginetest.RefusedWith(t, upload("tool-pair-trim", enginetest.Tagged(t)), fault.Conflict, "built_in_policy")
-	for _, name := range []string{"", "a@1", "a b", strings.Repeat("x", 129)} {
+	for _, name := range []string{"", "a@1", "a\nb", strings.Repeat("x", 129)} {
 		enginetest.RefusedWith(t, upload(name, enginetest.Tagged(t)), fault.Invalid, "invalid_id")
 	}
 	_, err := k.Policies.Get(t.Context(), k.Admin, "p")
