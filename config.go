@@ -66,7 +66,7 @@ type config struct {
 
 // providerConfig configures a server with OpenAI's chat completions API.
 type providerConfig struct {
-	URL   string // including the version; "": OpenAI's
+	URL   string // including the version; "" means OpenAI's
 	Key   string
 	Model string
 }

@@ -14,8 +14,8 @@ import (
 // healthPatience is how long `mneme health` waits for an answer. A server that can store answers at once.
 const healthPatience = 5 * time.Second
 
-// checkHealth asks a running server whether it can serve and store, for a container's HEALTHCHECK and for scripts. It
-// fails, and so ends the program with code 1, where the server cannot be reached or answers /readyz with a failure.
+// checkHealth asks a running server whether it can serve and store, for a container's HEALTHCHECK and for scripts. If
+// the server cannot be reached, or /readyz reports a failure, it returns an error, and the program exits with code 1.
 func checkHealth(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	url, listen := "", defaultListen
 	_, err := readOptions(flag.NewFlagSet("health", flag.ContinueOnError), []option{

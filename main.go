@@ -111,8 +111,8 @@ func printVersion(_ context.Context, _ []string, _ lookup, stdout, _ io.Writer) 
 	return err
 }
 
-// invocation returns how a user calls this program that was started as executable: `mneme` where it is found by that
-// name, `go run .` where the toolchain built it for one run, or else its path.
+// invocation returns how a user calls this program, given the name it was started by: `mneme` if it is found by that
+// name, `go run .` if the toolchain built it for one run, or otherwise its path.
 func invocation(executable string) string {
 	if strings.Contains(executable, string(filepath.Separator)+"go-build") {
 		return "go run ."

@@ -50,7 +50,7 @@ func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 	fmt.Fprintf(stdout, "%s holds %s\n", name, describeBackup(sum))
 	fmt.Fprint(stdout, "All API keys work as before; the operator's key is what the server is started with. The "+
 		"backup has no\n"+
-		"admin.key: it holds hashes of keys, not keys. Start the server with "+start+".\n")
+		"admin.key: it has only hashes of keys. Start the server with "+start+".\n")
 	if sum.Damaged > 0 {
 		fmt.Fprintf(stdout, "%d records were damaged when the backup was taken and are missing: see `mneme verify`.\n",
 			sum.Damaged)
@@ -85,7 +85,7 @@ func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup
 		return sum, err
 	}
 	if err := os.Remove(data); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return sum, fmt.Errorf("%w: name a folder that can be made anew, say one inside of it", err)
+		return sum, fmt.Errorf("%w: name a folder that does not exist yet, for example inside it", err)
 	}
 	if err := os.Rename(beside, data); err != nil {
 		return sum, err
@@ -101,13 +101,13 @@ func restoreShared(ctx context.Context, file io.Reader, url string) (sum backup.
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	inUse := errors.New("the database holds records of Mneme's: a backup is restored into one of its own (CREATE " +
+	inUse := errors.New("the database already has Mneme's records: a backup is restored into an empty one (CREATE " +
 		"DATABASE)")
 	if err := db.Snapshot(ctx, func(string, store.Item) error { return inUse }); err != nil {
 		return sum, err
 	}
 	if sum, err = backup.Restore(ctx, store.Seal(db), file); err != nil {
-		err = fmt.Errorf("%w; if the database holds a part of it now, drop it and make it anew", err)
+		err = fmt.Errorf("%w; if the database has a part of it now, drop it and create it again", err)
 	}
 	return sum, err
 }
@@ -121,7 +121,7 @@ func checkEmpty(data string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return fmt.Errorf("%s is not empty: a backup is restored into a folder of its own", data)
+		return fmt.Errorf("%s is not empty: a backup is restored into an empty folder", data)
 	}
 	return nil
 }

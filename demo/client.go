@@ -27,7 +27,7 @@ func (c client) post(ctx context.Context, path string, body, into any) error {
 	return c.send(ctx, http.MethodPost, path, "application/json", encoded(body), into)
 }
 
-// get reads a thing, and tells whether it is there.
+// get reads a thing and reports whether it exists.
 func (c client) get(ctx context.Context, path string, into any) (bool, error) {
 	err := c.send(ctx, http.MethodGet, path, "", nil, into)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.status == http.StatusNotFound {
@@ -46,7 +46,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s %s: the server answers %d: %s", r.method, r.path, r.status, r.detail)
 }
 
-// send sends one request below the API's path. It waits where the server asks for that.
+// send sends one request below the API's path. It waits if the server asks for that.
 func (c client) send(ctx context.Context, method, path, media string, body []byte, into any) error {
 	for try := 1; ; try++ {
 		wait, err := c.once(ctx, method, path, media, body, into)
@@ -61,7 +61,7 @@ func (c client) send(ctx context.Context, method, path, media string, body []byt
 	}
 }
 
-// once sends a request once. wait is how long the server says to wait before it is sent again; 0: it is done.
+// once sends a request once. wait is how long the server asks to wait before the next attempt; 0 if none is needed.
 func (c client) once(ctx context.Context, method, path, media string, body []byte, into any) (wait time.Duration,
 	err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+"/api/v1"+path, bytes.NewReader(body))

@@ -1,6 +1,6 @@
-// Package demo fills a project with what shows Mneme off: conversations of a bicycle shop's agents, their memories, a
-// board, a policy, and the decisions that windows came from. It plays the agents over the public API alone, so that
-// nothing in the demo is unlike what a user's own agents make. Only times depend on when it is filled.
+// Package demo fills a project with examples: conversations of a bicycle shop's agents, their memories, a board, a
+// policy, and the decisions about their windows. It plays the agents over the public API alone, so everything in the
+// demo is what a user's own agents would make. Only times depend on when it is filled.
 package demo
 
 import (
@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Project is where the demo's sessions are.
+// Project is the project of the demo.
 const Project = "demo"
 
-// The project's name tells how far an earlier run came. A project of another name is not the demo's.
+// The project's name records how far an earlier run came. A project of another name does not belong to the demo.
 const (
 	filling = "Demo (being filled)"
 	filled  = "Demo"
@@ -58,10 +58,10 @@ type things struct {
 	}
 }
 
-// Made counts what a run made. All are zero where the demo was there already.
+// Made counts what a run made. All counts are zero if the demo was complete already.
 type Made struct{ Sessions, Turns, Windows, Memories, Entries, Versions int }
 
-// filler is one run. What is there already it leaves as it is, so that a run that was cut off can be repeated.
+// filler is one run. It leaves everything that exists unchanged, so an interrupted run can be repeated.
 type filler struct {
 	api  client
 	now  time.Time
@@ -182,7 +182,7 @@ func (f *filler) memories(ctx context.Context, all things) error {
 	return nil
 }
 
-// sessions plays the scripts, each from where it stands.
+// sessions plays the scripts, each from where it stopped.
 func (f *filler) sessions(ctx context.Context) error {
 	names, err := fs.Glob(files, "sessions/*.yaml")
 	if err != nil {

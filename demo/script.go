@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// script is a session as its file in sessions tells it.
+// script is the content of a session's file in sessions.
 type script struct {
 	ID, Title, Agent, Kind, Format, System string
 
@@ -29,14 +29,14 @@ type turn struct {
 	Answer     string
 }
 
-// delegation is what another agent did for a turn, out of sight of the main agent.
+// delegation is the work of another agent for a turn, which the main agent does not see.
 type delegation struct {
 	ID, Agent, Task string
 	Steps           []step
 	Answer          string
 }
 
-// step is one call of a tool, with its result and what was thought before it.
+// step is one tool call, with its result and the thinking before it.
 type step struct {
 	Think, Call string
 	Input       map[string]any
@@ -92,7 +92,7 @@ type speaker struct {
 	at                time.Time
 }
 
-// message is a provider's message with what Mneme takes beside it.
+// message is a provider's message with Mneme's own fields.
 func (s speaker) message(m map[string]any, tags []string) json.RawMessage {
 	if s.agent != "" {
 		m["agent"] = s.agent
@@ -107,7 +107,7 @@ func (s speaker) message(m map[string]any, tags []string) json.RawMessage {
 	return encoded(m)
 }
 
-// said is what a user says, or an agent that delegates.
+// said is a message of a user, or of an agent that delegates.
 func (s speaker) said(text string) json.RawMessage {
 	return s.message(map[string]any{"role": "user", "content": text}, nil)
 }
@@ -149,7 +149,7 @@ func callOf(format, id string, st step) (called, result map[string]any) {
 	}
 }
 
-// run is one run of an agent: it asks for windows, works, and posts what came of the first of them as a turn.
+// run is one run of an agent: it asks for windows, works, and posts the result of the first window as a turn.
 type run struct {
 	windows []map[string]any
 	turn    map[string]any

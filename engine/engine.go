@@ -57,13 +57,13 @@ type Options struct {
 	Summariser   summary.Summariser // nil: no summaries are made
 	Embedder     recall.Embedder    // nil: no vectors are made by a provider
 	Static       recall.Static      // the static embedding model
-	RootKey      string             // the operator's key; empty: there is no root key
+	RootKey      string             // the operator's key; empty if there is no root key
 	Defaults     *project.Settings  // for projects that set none; nil: the built-in defaults
 	Upstreams    provider.Operator  // the operator's configuration of the proxy's providers
 	Policies     policy.Quota       // limits each tenant's uploads
 	Memories     memory.Quota       // limits each tenant's memories; 0: no limit
 	MessageBytes int64              // limits each tenant's messages, in bytes; 0: no limit
-	SpoolDir     string             // the folder for files during an import; empty: the system's
+	SpoolDir     string             // the folder for files during an import; empty for the system's
 	HotBytes     int                // the memory for recently used sessions, in bytes; 0: 64 MiB
 
 	Now    func() time.Time     // the clock; nil: the system's

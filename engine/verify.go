@@ -60,7 +60,7 @@ func verifiedRooms() []verify.Checker {
 func importUnderWay(s *verify.Space, it store.Item) {
 	var rec transfer.ImportProgress
 	if s.Decode(it, &rec) && rec.Lines < 2 {
-		s.Malformed("it tells of %d lines, of which the first is no record", rec.Lines)
+		s.Malformed("it says %d lines, of which the first is not a record", rec.Lines)
 	}
 	s.Expires(it.Key)
 }

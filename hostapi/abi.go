@@ -163,42 +163,42 @@ var (
 		{prePreambleSize, "u32", "preamble_size", "112; 96 in 1.0"},
 		{preRecordSize, "u32", "record_size", "72; 64 in 1.0. Guests step by it"},
 		{preRecordCount, "u32", "record_count", "records in the table"},
-		{preRecordsOffset, "u32", "records_offset", "where the first record stands"},
-		{preConfigOffset, "u32", "config_offset", "where the first config entry stands"},
+		{preRecordsOffset, "u32", "records_offset", "offset of the first record"},
+		{preConfigOffset, "u32", "config_offset", "offset of the first config entry"},
 		{preConfigCount, "u32", "config_count", "config entries, sorted by key"},
-		{preStringsOffset, "u32", "strings_offset", "where the string table stands"},
+		{preStringsOffset, "u32", "strings_offset", "offset of the string table"},
 		{preStringsCount, "u32", "strings_count", "pairs in the string table"},
-		{preBudgetMessages, "u32", "budget_messages", "what this window's history may hold; 0: no bound"},
-		{preBudgetTokens, "u32", "budget_tokens", "what this window's history may hold; 0: no bound"},
-		{preViewerDelegation, "u32", "viewer_delegation", "dense id; 0: main"},
+		{preBudgetMessages, "u32", "budget_messages", "the most messages in this window's history; 0: no limit"},
+		{preBudgetTokens, "u32", "budget_tokens", "the most tokens in this window's history; 0: no limit"},
+		{preViewerDelegation, "u32", "viewer_delegation", "dense id; 0: the main agent"},
 		{preViewerAgent, "u32", "viewer_agent", "string id"},
 		{preNow, "i64", "now", "ms since 1970"},
-		{preSeed, "u64", "seed", "the only randomness; an input like the rest"},
+		{preSeed, "u64", "seed", "the only source of randomness; an input like the others"},
 		{preNewestTurn, "u32", "newest_turn",
-			"the newest turn's number (that of the pending turn, where there is one)"},
+			"number of the newest turn, which is the pending one if there is any"},
 		{preFlags, "u32", "flags", "1: older messages exist beyond the table"},
 		{preSummaryCovers, "u64", "summary_covers",
-			"every message with seq up to this is covered by the stored summary; 0: none"},
+			"the stored summary covers every message with seq up to this; 0: none"},
 		{preSummaryTokens, "u32", "summary_tokens", "tokens of the stored summary"},
 		{preReserved, "u32", "reserved", "0"},
 		{preOlderTokens, "u64", "older_tokens",
-			"since 1.1: tokens of the session's messages that are older than the table, as they were counted when stored"},
+			"since 1.1: tokens of the session's messages before the table, as counted when stored"},
 		{preMemoryBudget, "u32", "memory_budget",
-			"since 1.1: tokens that the memories recalled for this window may take; 0: none are asked for, or no bound"},
+			"since 1.1: the most tokens of the memories recalled for this window; 0: none are requested, or no limit"},
 		{preReserved2, "u32", "reserved", "0"},
 	}
 
 	recordFields = []field{
-		{recIndex, "u32", "index", "the record's place in the table, from 0"},
+		{recIndex, "u32", "index", "index in the table, from 0"},
 		{recTurn, "u32", "turn", "the turn of the record's atom, from 1"},
 		{recSeq, "u64", "seq", "counts the session's messages from 1; 0 for system-class records"},
 		{recRole, "u8", "role", "1 user, 2 assistant, 3 tool, 4 system-class"},
 		{recKind, "u8", "kind", "0 chat, 1 tool call, 2 tool result, 3 a2a, 4 summary, 5 memory, 6 marker"},
 		{recFlags, "u16", "flags", "1 pending, 2 open call, 4 compressed, 8 error result, 16 image, 32 mandatory, " +
 			"64 tags left out for space; since 1.1 also 128 pinned, 256 has thinking, 512 has audio, 1024 has documents"},
-		{recTokens, "u32", "tokens", "of the rendering asked for"},
-		{recCompressedTokens, "u32", "compressed_tokens", "as an earlier question; 0 where there is none"},
-		{recTextBytes, "u32", "text_bytes", "what `text` would return"},
+		{recTokens, "u32", "tokens", "in the requested rendering"},
+		{recCompressedTokens, "u32", "compressed_tokens", "its tokens as an earlier question; 0 if it has none"},
+		{recTextBytes, "u32", "text_bytes", "length of the text, as `text` returns it"},
 		{recAtom, "u32", "atom", "dense id"},
 		{recDelegation, "u32", "delegation", "dense id; 0: none"},
 		{recAgent, "u32", "agent", "string id"},
@@ -206,8 +206,8 @@ var (
 		{recTags, "u32", "tags", "position of the first tag in the tag list"},
 		{recTagCount, "u32", "tag_count", "tags of this record"},
 		{recCreated, "i64", "created", "ms since 1970"},
-		{recPlace, "u32", "place", "since 1.1: the place of the record's turn among the turns that live, from 1; 0 for " +
-			"system-class records. It is the turn's number where nothing was rewound"},
+		{recPlace, "u32", "place", "since 1.1: the place of the record's turn among the turns that were not rewound, from 1; 0 " +
+			"for system-class records. If nothing was rewound, it is the turn's number"},
 		{recReserved, "u32", "reserved", "0"},
 	}
 
@@ -215,7 +215,7 @@ var (
 		{cfgKeyOffset, "u32", "key_offset", ""},
 		{cfgKeyLength, "u32", "key_length", ""},
 		{cfgType, "u32", "type", "1 integer, 2 float, 3 boolean, 4 string"},
-		{cfgStringLength, "u32", "string_length", "0 but for strings"},
+		{cfgStringLength, "u32", "string_length", "0 except for strings"},
 		{cfgValue, "8 bytes", "value", "i64, f64, 0 or 1, or the string's offset"},
 	}
 
@@ -227,20 +227,20 @@ var (
 	planFields = []field{
 		{planMagicAt, "u32", "magic", "`MNP1` (bytes 4D 4E 50 31)"},
 		{planOpCount, "u32", "op_count", ""},
-		{planOpsOffset, "u32", "ops_offset", "where the first op stands"},
+		{planOpsOffset, "u32", "ops_offset", "offset of the first op"},
 		{planOpSize, "u32", "op_size", "32 in 1.0; the host steps by it"},
 	}
 
 	opFields = []field{
 		{opCode, "u8", "op", "see the ops"},
-		{opTemplate, "u8", "template", "0 but where the op names one"},
+		{opTemplate, "u8", "template", "0 unless the op has one"},
 		{opReserved, "u16", "reserved", "0"},
 		{opFirst, "u32", "first", "first record"},
-		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, but for KEEP, LEDGER and REPLACE, see there"},
+		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, except those of KEEP, LEDGER and REPLACE, see there"},
 		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT)"},
 		{opTextLength, "u32", "text_length", "0 for the other ops"},
 		{opReasonOffset, "u32", "reason_offset", "in the plan"},
-		{opReasonLength, "u32", "reason_length", "`code` or `code: free words`, at most 200 bytes"},
+		{opReasonLength, "u32", "reason_length", "`code` or `code: text`, at most 200 bytes"},
 		{opArgument, "u32", "argument", "TRUNCATE: tokens; since 1.2 COMPRESS and LEDGER too; SUMMARISE, STRIP, REPLACE with template 2: see there; 0 for the other ops"},
 	}
 )

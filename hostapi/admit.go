@@ -35,13 +35,13 @@ func guestFunctions() []guestFunction {
 		{exportInitialize, nil, nil, true, "optional; called once, with its own fuel. A `start` section is refused"},
 		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0, 65538 is 1.2)"},
 		{exportArena, i32s("kind", "bytes"), i32, false,
-			"called once per kind after `_initialize`: 0 request, 1 plan. The address of an area of `bytes`, a " +
-				"multiple of 8, valid for the instance's life; 0 refuses. The areas must not overlap. An instance is " +
+			"called once per kind after `_initialize`: 0 request, 1 plan. Returns the address of an area of `bytes`, a " +
+				"multiple of 8, valid for the instance's life, or 0 to refuse. The areas must not overlap. An instance is " +
 				"made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for the longest, " +
-				"so allocate what is asked"},
+				"so allocate the size that is requested"},
 		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false,
-			"the plan's length, 0 for no ops, or a " +
-				"negative number (the author's error; the text comes from `fail`)"},
+			"returns the plan's length, 0 for no ops, or a " +
+				"negative number for an error of the policy, with the text from `fail`"},
 	}
 }
 

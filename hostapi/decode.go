@@ -67,7 +67,7 @@ func decode(b []byte, minor uint32, maxText int, known reasons) ([]plan.Op, erro
 		return nil, badPlan("op_size is %d, less than %d", step, opSize)
 	}
 	if at < planHeaderSize || uint64(at)+uint64(count)*uint64(step) > uint64(len(b)) {
-		return nil, badPlan("%d ops of %d bytes at ops_offset %d do not stand in the %d bytes after the header",
+		return nil, badPlan("%d ops of %d bytes at ops_offset %d do not fit into the %d bytes after the header",
 			count, step, at, len(b)-planHeaderSize)
 	}
 	ops := make([]plan.Op, count)

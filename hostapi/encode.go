@@ -22,7 +22,7 @@ const (
 func (s arenaSize) request() uint32 { return [sizeCount]uint32{64 << 10, 512 << 10}[s] }
 func (s arenaSize) plan() uint32    { return [sizeCount]uint32{32 << 10, 256 << 10}[s] }
 
-// layout says where the parts of one encoded request are.
+// layout has the positions of the parts of one encoded request.
 type layout struct {
 	size    arenaSize
 	tags    bool // the tag list is written

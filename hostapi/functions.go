@@ -53,20 +53,20 @@ func mnemeFunctions() []hostFunction {
 	return []hostFunction{
 		{"text", i32s("record", "offset", "ptr", "cap"), i32,
 			"copies up to cap bytes of the record's text from offset; " +
-				"returns the text's whole length, or -1 where there is no such record", hostText},
+				"returns the length of the whole text, or -1 if there is no such record", hostText},
 		{"tokens", i32s("ptr", "len"), i32, "token count of a text", hostTokens},
 		{"find", i32s("record", "ptr", "len"), i32, "byte offset of the needle in the record's text, or -1", hostFind},
 		{"args", i32s("record", "call", "offset", "ptr", "cap"), i32,
-			"since 1.1: as `text`, of the arguments of one of the record's calls; call counts from 0, for a result it is " +
-				"0, the call that it answers. -1 where there is no such record or call", hostArgs},
+			"since 1.1: as `text`, for the arguments of one of the record's calls. call counts from 0; for a result, 0 is " +
+				"the call that it answers. Returns -1 if there is no such record or call", hostArgs},
 		{"name", i32s("record", "call", "ptr", "cap"), i32,
-			"since 1.1: copies up to cap bytes of the name of the tool that a call names; returns the name's whole " +
-				"length, or -1 as `args` does", hostName},
+			"since 1.1: copies up to cap bytes of the name of a call's tool; returns the length of the whole name, " +
+				"or -1 as `args` does", hostName},
 		{"score", i32s("record", "ptr", "len"), i32,
-			"since 1.1: how well the record's text answers a query, by the words of the two alone, from 0 to 1,000,000; " +
-				"-1 where there is no such record", hostScore},
-		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; into the decision", hostLog},
-		{"fail", i32s("ptr", "len"), nil, "the author's message for a negative return", hostFail},
+			"since 1.1: how well the record's text answers a query, by the words of both, from 0 to 1,000,000; " +
+				"-1 if there is no such record", hostScore},
+		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; the decision keeps the line", hostLog},
+		{"fail", i32s("ptr", "len"), nil, "sets the error message for a negative result", hostFail},
 	}
 }
 

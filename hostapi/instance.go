@@ -53,7 +53,7 @@ type usage struct {
 	last     fetched
 
 	hostCalls, pulled, written int
-	dirty                      dirty // what the host has written to, and may have
+	dirty                      dirty // what the host has written to, or may have
 
 	log     []plan.LogLine
 	clean   bool   // the call ended in time

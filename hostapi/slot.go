@@ -49,8 +49,8 @@ func slotOf(ctx context.Context) *slot {
 }
 
 // rest lets others run. It is called for each slice of a guest's fuel, and for each part of the host's work for a
-// guest. If another tenant waits for a slot, this call gives its own away for that tenant's turn. The call's time is
-// paused meanwhile.
+// guest. If another tenant waits for a slot, this call gives up its own and waits for its tenant's next turn. The
+// call's time is paused meanwhile.
 func (in *instance) rest() {
 	p, clock := in.slot, in.tank.clock
 	if p == nil {

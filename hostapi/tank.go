@@ -130,8 +130,8 @@ func (t *tank) resume() {
 	t.grant(max(t.left, drainAgain), t.clock())
 }
 
-// take takes n fuel for work that the host does in the middle of the guest's. It uses only the tank, because the guest
-// may hold the slice in a register. If less than nothing is left, the call ends at its next refill.
+// take charges n fuel for work of the host during a call. It uses only the tank, because the guest may hold the slice
+// in a register. If the tank is overdrawn, the call ends at its next refill.
 func (t *tank) take(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +158,7 @@ func (t *tank) expire() {
 	t.grant(drainAgain, now)
 }
 
-// read returns what is left. The lock must be held.
+// read returns the remaining fuel. The lock must be held.
 func (t *tank) read() wasm.Reading {
 	return wasm.Reading{Tank: int64(t.tank.Get()), Slice: int64(t.slice.Get()), Depth: int64(t.depth.Get())}
 }

@@ -29,9 +29,9 @@ const (
 	startSeed      = 0
 )
 
-// wasiFunctions returns what the runtimes of Go, TinyGo, AssemblyScript, C and Rust import to start and to say why they
-// panicked. They give access to nothing. wazero's own are not used, because those offer files and sockets, and because
-// every result must depend only on the request and the module.
+// wasiFunctions returns the functions that the runtimes of Go, TinyGo, AssemblyScript, C and Rust import to start and
+// to report panics. They give access to nothing. wazero's own are not used, because those offer files and sockets, and
+// because every result must depend only on the request and the module.
 func wasiFunctions() []hostFunction {
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
 	errno := []api.ValueType{i32}
@@ -42,14 +42,14 @@ func wasiFunctions() []hostFunction {
 		{"environ_sizes_get", i32s("count", "buf_size"), errno, "0, 0", wasiNoSizes},
 		{"clock_res_get", i32s("id", "resolution"), errno, "1 ms", wasiClockResolution},
 		{"clock_time_get", []param{{"id", i32}, {"precision", i64}, {"time", i32}}, errno,
-			"the request's now; monotonic time stands still", wasiClock},
+			"the request's now; monotonic time does not advance", wasiClock},
 		{"random_get", i32s("buf", "buf_len"), errno, "a fixed sequence, seeded by the request", wasiRandom},
 		{"sched_yield", nil, errno, "does nothing", wasiNothing},
 		{"poll_oneoff", i32s("in", "out", "nsubscriptions", "nevents"), errno,
-			"every wait for a clock is over at once; ENOTSUP for others", wasiPoll},
+			"every wait for a clock ends at once; ENOTSUP for other events", wasiPoll},
 		{"proc_exit", i32s("code"), nil, "ends the call as a trap", wasiExit},
 		{"fd_write", i32s("fd", "iovs", "iovs_len", "nwritten"), errno,
-			"2: kept as the words of a trap; 1: dropped; EBADF for others", wasiWrite},
+			"2: kept as the message of a trap; 1: dropped; EBADF for other descriptors", wasiWrite},
 		{"fd_close", i32s("fd"), errno, "EBADF", wasiNoFile},
 		{"fd_fdstat_get", i32s("fd", "stat"), errno, "EBADF", wasiNoFile},
 		{"fd_fdstat_set_flags", i32s("fd", "flags"), errno, "EBADF", wasiNoFile},

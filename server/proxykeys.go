@@ -42,7 +42,7 @@ func (x *exchange) authoriseProxy(ctx context.Context) error {
 	key := x.proxyToken()
 	if key == "" {
 		return refuse(http.StatusUnauthorized, "key_missing", "Mneme's key is missing: send it in X-Mneme-Key. Where "+
-			"Mneme holds the provider's key, it may also stand where your client sends an API key")
+			"Mneme holds the provider's key, it may also be where your client sends an API key")
 	}
 	caller, err := x.s.engine.Tenants.Authenticate(ctx, key)
 	if err != nil {

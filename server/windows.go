@@ -53,7 +53,7 @@ func (s *Server) replay(ctx context.Context, c *call[nothing]) (spliced[window.R
 	return s.engine.Windows.Replay(ctx, c.caller, c.path("project"), c.path("decision"), c.buffer())
 }
 
-// fork assembles a decision's inputs by other rules.
+// fork makes a window from a decision's inputs with other rules.
 func (s *Server) fork(ctx context.Context, c *call[lab.ForkRequest]) (spliced[lab.Forked], error) {
 	settings, err := readSettings(c.body.Settings)
 	if err != nil {

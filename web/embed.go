@@ -1,5 +1,5 @@
-// Package web is the console: a single page that shows, over the public API alone, what Mneme keeps and why a model
-// sees what it sees. The page is built by Vite from src; what it built is committed in dist and part of the program.
+// Package web is the console: a single page that uses only the public API and shows what Mneme stores and why a model
+// sees what it sees. Vite builds the page from src; the result is committed in dist and is part of the program.
 package web
 
 import (
@@ -10,7 +10,7 @@ import (
 //go:embed all:dist
 var built embed.FS
 
-// Dist is the built console: index.html, and below assets what it loads, each file with a hash in its name.
+// Dist is the built console: index.html, and in assets the files that it loads, each with a hash in its name.
 func Dist() fs.FS {
 	dist, err := fs.Sub(built, "dist")
 	if err != nil {

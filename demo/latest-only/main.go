@@ -5,7 +5,7 @@ import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 var _ = mneme.Register(latestOnly)
 
-// latestOnly walks from the newest atom to the oldest and drops each tagged one behind the first few that it meets.
+// latestOnly goes from the newest atom to the oldest, keeps the first few tagged ones, and drops the other tagged ones.
 func latestOnly(req *mneme.Request, plan *mneme.Plan) error {
 	tag, why := req.ConfigString("tag", "status"), plan.Text("superseded: newer ones carry the same tag")
 	left := req.ConfigInt("keep", 1)

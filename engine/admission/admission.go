@@ -14,19 +14,19 @@ type limits struct {
 	share  int // of one tenant
 
 	// These apply to each tenant while several are active.
-	crowd  int // places of one tenant; 0: several active tenants change nothing
-	inside int // the same with those that it left for a short time
+	crowd  int // the maximum for one tenant while several are active; 0 means no such limit
+	inside int // the same, counting places that were left for a short time
 }
 
-// standing is what Turns knows of one tenant.
+// standing is what Turns knows about one tenant.
 type standing struct {
 	held   int       // places that it holds
 	away   int       // places that it left for a short time
-	joined uint64    // the turn in which it began to wait, or was served last while it waits; 0: it does not wait
+	joined uint64    // the turn in which it began to wait, or was served last while waiting; 0 if it does not wait
 	rests  time.Time // it gets no place before, while several tenants are active
 }
 
-// admits reports whether a tenant may take a place when so many are used.
+// admits reports whether a tenant may take a place when the given number is used.
 func (l limits) admits(s standing, used int, crowded bool, now time.Time) bool {
 	switch {
 	case used >= l.places:
@@ -37,8 +37,8 @@ func (l limits) admits(s standing, used int, crowded bool, now time.Time) bool {
 	return s.held < l.crowd && s.held+s.away < l.inside && !s.rests.After(now)
 }
 
-// before reports whether a waiting tenant is served before another one: the one that holds fewer places, or of two that
-// hold as many the one that was served longer ago.
+// before reports whether a waiting tenant is served before another one. The one that holds fewer places comes first; if
+// both hold the same number, the one that was served longer ago.
 func (s standing) before(other standing) bool {
 	if s.held != other.held {
 		return s.held < other.held
@@ -52,20 +52,21 @@ type Turns struct {
 	limits  limits
 	active  activity
 	used    int
-	tenants map[string]*standing // those with anything to know
+	tenants map[string]*standing // tenants about which anything is known
 	turn    uint64               // grows when a tenant begins to wait or is served
 }
 
-// NewTurns returns Turns with so many places, of which one tenant holds at most share.
+// NewTurns returns Turns with n places, of which one tenant may hold at most share.
 func NewTurns(places, share int) *Turns {
 	return &Turns{limits: limits{places: places, share: max(1, share)}, tenants: map[string]*standing{}}
 }
 
-// activity tells whether several tenants are active: a place went to another tenant than the one before within the last
-// activeGrants grants and the last activeTime. A tenant that is slowed down makes few grants, hence the time.
+// activity tracks whether several tenants are active: whether, within the last activeGrants grants and the last
+// activeTime, a place went to a different tenant than the place before. The time counts too, because a tenant that is
+// slowed down makes few grants.
 type activity struct {
 	grants    uint64
-	changed   uint64 // the grant that went to another tenant than the one before; 0: none did
+	changed   uint64 // the latest grant to a different tenant than the grant before; 0 if there was none
 	changedAt time.Time
 	last      string
 }
@@ -98,7 +99,8 @@ func (a *activity) several(now time.Time) bool {
 // crowded reports whether the limits for several active tenants apply.
 func (t *Turns) crowded(now time.Time) bool { return t.limits.crowd > 0 && t.active.several(now) }
 
-// of returns what is known of a tenant, to be changed. drop must follow any change that can leave nothing to know.
+// of returns what is known about a tenant, so that it can be changed. Call drop after any change that may leave nothing
+// to know.
 func (t *Turns) of(tenant string) *standing {
 	s := t.tenants[tenant]
 	if s == nil {
@@ -135,7 +137,7 @@ func (t *Turns) Force(tenant string) {
 	t.used++
 }
 
-// Free gives a place back.
+// Free returns a place.
 func (t *Turns) Free(tenant string) {
 	s := t.of(tenant)
 	s.held--
@@ -143,7 +145,7 @@ func (t *Turns) Free(tenant string) {
 	t.drop(tenant, s)
 }
 
-// Away notes that so many more of a tenant's holders left for a short time, or with a negative n that they are back.
+// Away records that n more of a tenant's holders have left for a short time or, if n is negative, that they are back.
 func (t *Turns) Away(tenant string, n int) {
 	s := t.of(tenant)
 	s.away += n
@@ -183,13 +185,13 @@ func (t *Turns) Wait(tenant string) {
 	}
 }
 
-// WaitLast notes that a tenant waits, and puts it behind all others.
+// WaitLast records that a tenant waits, after all others.
 func (t *Turns) WaitLast(tenant string) {
 	t.turn++
 	t.of(tenant).joined = t.turn
 }
 
-// Leave notes that a tenant no longer waits.
+// Leave records that a tenant no longer waits.
 func (t *Turns) Leave(tenant string) {
 	s := t.of(tenant)
 	s.joined = 0
@@ -208,7 +210,7 @@ func (t *Turns) Behind(tenant string) bool {
 }
 
 // Next takes a place for the tenant whose turn it is, among those that wait and are ready; a nil ready means that all
-// are. It is not ok if none of them may have a place.
+// are. ok is false if none of them may have a place.
 func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	if t.used >= t.limits.places {
 		return "", false

@@ -13,13 +13,14 @@ type Gate struct {
 	turns *Turns
 	lines map[string][]chan struct{} // by tenant, in the order of arrival; each is closed when its place is given
 
-	// A tenant with at least long in line rests so many times as long as it held a place; see Pace.
+	// A tenant with at least long holders in line rests after each place, rests times as long as it held the place; see
+	// Pace.
 	long  int
 	rests int
 	wake  *time.Timer // serves those that have rested
 }
 
-// NewGate returns a Gate with so many places, of which one tenant holds at most share.
+// NewGate returns a Gate with n places, of which one tenant may hold at most share.
 func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
@@ -90,7 +91,7 @@ func (g *Gate) WaitingOf(tenant string) int {
 	return len(g.lines[tenant])
 }
 
-// Leave gives a place back.
+// Leave returns a place.
 func (g *Gate) Leave(tenant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,13 +116,13 @@ func (g *Gate) Yield(ctx context.Context, tenant string) bool {
 	return true
 }
 
-// free gives a place back and serves those in line.
+// free returns a place and serves those in line.
 func (g *Gate) free(tenant string) {
 	g.turns.Free(tenant)
 	g.serve()
 }
 
-// release gives back a place that was held for a time. away means that its holder takes it again soon.
+// release returns a place that was held for a time. away means that its holder takes it again soon.
 func (g *Gate) release(tenant string, held time.Duration, away bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,7 +135,7 @@ func (g *Gate) release(tenant string, held time.Duration, away bool) {
 	g.free(tenant)
 }
 
-// retake takes a place again that was released, without waiting.
+// retake takes a released place again, without waiting.
 func (g *Gate) retake(tenant string, away bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

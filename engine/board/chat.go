@@ -123,14 +123,14 @@ func (d *draft) verify(c ident.Caller, agents []*agentRecord) {
 	}
 }
 
-// mayCommand tells whether a caller may post a command on the board: keys without an agent, the board's lead and the
-// agents that its settings name.
+// mayCommand reports whether a caller may post a command on the board. Keys without an agent may, and so may the
+// board's lead and the agents named in its settings.
 func (b *boardRecord) mayCommand(c ident.Caller, agents []*agentRecord) bool {
 	lead := func(a *agentRecord) bool { return a.Lead && a.ID == c.Agent }
 	return c.Agent == "" || slices.ContainsFunc(agents, lead) || slices.Contains(b.Commanders, c.Agent)
 }
 
-// speaker is the sender's own name: the agent's, else the user's.
+// speaker returns the sender's own name: the agent's, or else the user's.
 func speaker(c ident.Caller, agents []*agentRecord) string {
 	if c.Agent != "" {
 		for _, a := range agents {

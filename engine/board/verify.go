@@ -240,7 +240,7 @@ func (c *checks) finishBoard(s *verify.Space) {
 		case !e.came:
 			about.Missing("board %q: entry %d is not there", b.ID, e.seq)
 		case e.terms != 0 && !e.lost && !b.lostPostings:
-			about.Mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
+			about.Mismatch("board %q: entry %d is not in the index under its own terms", b.ID, e.seq)
 		}
 	}
 	about := s.At(records.Board, records.Board.Key(b.ID))

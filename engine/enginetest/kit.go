@@ -1,5 +1,5 @@
-// Package enginetest is the kit that the tests of the engine and its packages share: an engine made of real parts over a
-// store in memory, with a clock and ids of its own, and words for what tests do most.
+// Package enginetest is the kit that the tests of the engine and its packages share: an engine made of real parts over
+// a store in memory, with its own clock and ids, and functions for frequent steps of tests.
 package enginetest
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies"
 )
 
-// stoppedTimer leaves it to fuel alone when a call ends: the machine may be busy with other tests.
+// stoppedTimer never stops a call, so that only fuel does: the machine may be busy with other tests.
 func stoppedTimer(func()) hostapi.Timer { return never{} }
 
 type never struct{}
@@ -111,7 +111,7 @@ func entropy(seed ...byte) io.Reader {
 	return &LockedReader{R: rand.NewChaCha8([32]byte(append(seed, make([]byte, 32-len(seed))...)))}
 }
 
-// entropyFor is another one where the store holds something already, so that two programs over it give different ids.
+// entropyFor returns another source if the store is not empty, so that two programs over it give different ids.
 func entropyFor(t testing.TB, raw store.Store) io.Reader {
 	r, err := raw.Read(t.Context(), ident.DefaultTenant, store.Query{Ranges: []store.Range{{KeysOnly: true}}})
 	if err != nil {
@@ -230,7 +230,7 @@ func (k *Kit) TryAsk(request string) (w Window, err error) {
 	return w, json.Unmarshal(w.Raw, &w)
 }
 
-// Assemble makes a window and gives the JSON of the answer.
+// Assemble makes a window and returns the JSON of the answer.
 func (k *Kit) Assemble(project string, req *window.Request, raw, buffer []byte) ([]byte, error) {
 	answer, err := k.Windows.Assemble(k.Context(), k.Admin, project, req, raw, buffer)
 	if err != nil {

@@ -18,7 +18,7 @@ func (k *Kit) Remember(spec memory.Spec) memory.Memory {
 	return m
 }
 
-// Forget forgets a memory by its full name, and tells whether it was there.
+// Forget forgets a memory by its full name, and reports whether it existed.
 func (k *Kit) Forget(key string) bool {
 	k.Helper()
 	f, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, key)
@@ -28,7 +28,7 @@ func (k *Kit) Forget(key string) bool {
 	return f.Forgotten
 }
 
-// ListMemories lists all that match, in pages of so many.
+// ListMemories lists all matching memories, in pages of the given size.
 func (k *Kit) ListMemories(f memory.Filter, limit int) (out []memory.Memory) {
 	k.Helper()
 	page := records.Page{Limit: limit}
@@ -48,7 +48,7 @@ func (k *Kit) ListMemories(f memory.Filter, limit int) (out []memory.Memory) {
 	}
 }
 
-// History is all that a memory was before, in pages of so many.
+// History returns all earlier versions of a memory, in pages of the given size.
 func (k *Kit) History(key string, limit int) (out []memory.Version) {
 	k.Helper()
 	page := records.Page{Limit: limit}
@@ -78,7 +78,7 @@ func Quota(q memory.Quota) func(*engine.Options) {
 	return func(o *engine.Options) { o.Memories = q }
 }
 
-// Search answers a query that must be fine.
+// Search answers a query, which must be valid.
 func (k *Kit) Search(q recall.Query) recall.Result {
 	k.Helper()
 	r, err := k.Recall.Recall(k.Context(), k.Admin, ident.DefaultProject, q)

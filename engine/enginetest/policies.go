@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// Tagged is the SDK's example: it keeps what carries a tag, and what must stay.
+// Tagged is the SDK's example: it keeps tagged records and mandatory ones.
 func Tagged(t testing.TB) []byte {
 	t.Helper()
 	return Example(t, "keep-by-tag")

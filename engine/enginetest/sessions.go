@@ -87,7 +87,7 @@ func (k *Kit) MakeKey(spec tenant.KeySpec) tenant.KeyCreated {
 // All is a page of as much as one may have.
 var All = records.Page{Limit: 1000}
 
-// Lives holds the texts of a session's living messages against those wanted.
+// Lives compares the texts of a session's living messages with those expected.
 func (k *Kit) Lives(sessionID string, want ...string) {
 	k.Helper()
 	var got []string

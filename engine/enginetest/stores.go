@@ -48,7 +48,7 @@ func (d *FullDisk) Commit(ctx context.Context, tenant string, b store.Batch) err
 	return d.Store.Commit(ctx, tenant, b)
 }
 
-// Broken is a store of which some values come back changed, as from a failing disk.
+// Broken is a store that returns some values changed, like a failing disk.
 type Broken struct {
 	store.Store
 	mu     sync.Mutex

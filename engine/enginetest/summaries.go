@@ -13,13 +13,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// Scribe is a model whose summary is the list of the marks, #1 #2 …, that it was ever given, so that a summary tells by
-// itself what it covers.
+// Scribe is a model whose summary lists the marks, #1 #2 …, that it was ever given, so that a summary shows what it
+// covers.
 type Scribe struct {
 	Mu       sync.Mutex
 	Requests []summary.Request
-	Fail     func(call int) error // nil, or what the call ends with
-	Gate     chan struct{}        // nil, or what each call waits for
+	Fail     func(call int) error // the result of the call; nil for success
+	Gate     chan struct{}        // each call receives from it first; nil for no wait
 }
 
 var Mark = regexp.MustCompile(`#\d+`)

@@ -43,7 +43,7 @@ var ErrorCodes = []ErrorCode{
 		"Nothing: the first one is stored."},
 	{"duplicate_result", Invalid, "Mode repair left out a second result for the same call.",
 		"Nothing: the first one is stored."},
-	{"empty_turn", Invalid, "The turn holds no messages.", "Send at least one."},
+	{"empty_turn", Invalid, "The turn has no messages.", "Send at least one."},
 	{"exists", Invalid, "Something in the file already exists here.", "See import_conflict."},
 	{"export_incomplete", Invalid, "The file ends before its last line; nothing was imported.", "Export it again."},
 	{"idempotency_key_reused", Invalid, "The Idempotency-Key was used with another request.",

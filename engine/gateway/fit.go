@@ -12,9 +12,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// reasoning says whose reasoning the window of a chat call shows, as window.Request.Reasoning, and the member in which
-// the client sends it. In the open turn the client's messages go on as they are. Before it, the client shows by sending
-// reasoning that it is wanted, or the provider's profile says so.
+// reasoning returns whose reasoning the window of a chat call shows, for window.Request.Reasoning, and the member in
+// which the client sends it. In the open turn the client's messages are sent unchanged. Before it, reasoning is shown
+// if the client sends reasoning or the provider's profile asks for it.
 func reasoning(ask *Ask) (shown, name string) {
 	if ask.Body.Format != chat.OpenAIChat {
 		return window.ReasoningNone, ""
@@ -33,7 +33,7 @@ func reasoning(ask *Ask) (shown, name string) {
 	return window.ReasoningNone, ""
 }
 
-// fit changes the messages of a chat window to what its provider takes. The first may be the client's system prompt.
+// fit changes the messages of a chat window to what its provider accepts. The first may be the client's system prompt.
 func (svc *Service) fit(out *Outgoing, w *windowed) {
 	if out.ask.Body.Format != chat.OpenAIChat {
 		return
@@ -72,9 +72,9 @@ func (svc *Service) fit(out *Outgoing, w *windowed) {
 	}
 }
 
-// audioBack returns an assistant's message with what a provider takes of the audio in its answer: the id while the
-// provider keeps it, which expires_at says in Unix seconds, and the transcript after that. A message that has no more
-// than the id is the client's own and stays.
+// audioBack returns an assistant's message in the form in which a provider accepts its earlier audio: with the audio's
+// id until expires_at, in Unix seconds, when the provider deletes the audio, and with the transcript after that. A
+// message with only an id was made by the client and is returned unchanged.
 func audioBack(o *rawjson.Object, now int64) []byte {
 	if !rawjson.IsObject(o.Get("audio")) {
 		return o.Raw

@@ -12,7 +12,7 @@ import (
 // Figures are the tokens that providers counted for calls of a project to a model since the process started.
 type Figures struct {
 	Tenant, Project, Model string
-	Input, Cached, Written uint64 // tokens of prompts; Cached of them came from the provider's cache
+	Input, Cached, Written uint64 // tokens of prompts, and those of them that came from the provider's cache
 	decision.Calibration
 }
 
@@ -20,7 +20,7 @@ type Figures struct {
 type gauges struct {
 	mu  sync.Mutex
 	all map[gauge]*Figures
-	// days hold what was learned about models today.
+	// days has what was learned about models today.
 	days map[calibrated]*decision.Calibration
 }
 

@@ -25,7 +25,7 @@ func (out *Outgoing) refusing() refusing {
 	return refusing{out.project.Incarnation, out.call.Upstream, out.call.Model}
 }
 
-// Accepted is told that the provider accepted what Again returned.
+// Accepted records that the provider accepted the body returned by Again.
 func (svc *Service) Accepted(out *Outgoing) {
 	if out.call.Retried != usageRefused {
 		return

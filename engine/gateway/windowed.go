@@ -39,7 +39,7 @@ func assembled(b *wire.Body, w *windowed) (messages []json.RawMessage, system js
 		return nonNil(b.Anchored(shown)), system
 	}
 	if p, err := render.ParseSystem(b.HeadText()); err == nil && p.Text != "" {
-		shown = shown[1:] // It repeats the client's own head, which stays as it came.
+		shown = shown[1:] // it repeats the client's own head, which is sent unchanged
 	}
 	shown = b.Anchored(shown)
 	if len(b.Head) == 0 {

@@ -30,7 +30,7 @@ func ParseRole(s string) (Role, bool) {
 	return Role(max(i, 0)), i > 0
 }
 
-// Caller is the identity that a key stands for. It is an argument of every call, never a context value.
+// Caller is the identity behind a key. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
 	Incarnation   Incarnation // of the tenant that the key was made in; zero means the current tenant of that name
@@ -71,7 +71,8 @@ func (c Caller) In(namespace []string) (Caller, []string, error) {
 	return c, namespace, nil
 }
 
-// Reaches reports whether the caller reaches a namespace. A caller that is narrowed does not reach the one without parts.
+// Reaches reports whether the caller reaches a namespace. A caller that is narrowed does not reach the namespace
+// without parts.
 func (c Caller) Reaches(namespace []string) bool {
 	if len(namespace) == 0 {
 		return c.Namespaces == nil
@@ -80,8 +81,8 @@ func (c Caller) Reaches(namespace []string) bool {
 	return err == nil
 }
 
-// Unconfined returns the caller as if its key were not narrowed to namespaces. It is for reading what tells which namespace
-// something is in, which Reaches must then allow.
+// Unconfined returns the caller without its key's limits to namespaces. It is for reading which namespace something
+// belongs to, which Reaches must then allow.
 func (c Caller) Unconfined() Caller {
 	c.Namespaces, c.inside = nil, nil
 	return c
@@ -122,8 +123,8 @@ func (c Caller) WholeTenant() error {
 type Once struct {
 	Key  string   // the Idempotency-Key header
 	Body [32]byte // SHA-256 over method, path, query and body
-	// Scope is what the key applies to: the same key with another scope is another request. Empty means everything that
-	// the API key reaches.
+	// Scope is part of the request's identity: the same key with another scope is another request. Empty means
+	// everything that the API key can access.
 	Scope string
 	// Seal is the caller's bearer token. A stored response that contains a secret is encrypted with it.
 	Seal string
@@ -139,7 +140,7 @@ type Viewer struct {
 	// Whole shows the main agent all messages of delegations, and a viewer in a delegation all of the top level. By
 	// default each sees only the results of the other.
 	Whole bool `json:"whole,omitempty"`
-	// ResultTokens, if not nil, limits the results of the top level that a viewer in a delegation sees: the newest, with
-	// their calls, that take at most so many tokens as stored.
+	// ResultTokens, if not nil, limits the top level's results that a viewer in a delegation sees: the newest ones,
+	// with their calls, up to that many tokens as stored.
 	ResultTokens *int `json:"result_tokens,omitempty"`
 }

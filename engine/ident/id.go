@@ -1,6 +1,6 @@
 package ident
 
-// This file says what an id is.
+// This file defines valid ids.
 
 import (
 	"net/url"
@@ -14,7 +14,7 @@ import (
 // MaxID is the maximum length of an id, in bytes.
 const MaxID = 128
 
-// IDRule tells a client what an id is.
+// IDRule tells a client which ids are valid.
 const IDRule = `must be 1 to 128 bytes of printable UTF-8, not blank, and neither "." nor ".."`
 
 // ValidID reports whether a text may be an id, that is, the name of a tenant, project, session, memory, agent, board,
@@ -41,7 +41,7 @@ func ValidID(s string) bool {
 	return seen
 }
 
-// visible reports whether a character is more than space or a mark on another one.
+// visible reports whether a character can be seen by itself: it is neither a space nor a combining mark.
 func visible(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) }
 
 // hidden reports whether an id must not contain a character because it cannot be seen: controls such as tabs and line
@@ -61,8 +61,8 @@ func CheckID(field, id string) error {
 	return nil
 }
 
-// ReadID parses an id as URL paths and Mneme's own headers have it: percent-encoded. Other characters stand for
-// themselves, a plus sign, too. It returns invalid_id for a wrong escape and for what is not a ValidID.
+// ReadID parses a percent-encoded id, as in URL paths and Mneme's own headers. All other characters, including a plus
+// sign, stand for themselves. It returns invalid_id for a wrong escape or an id that is not a ValidID.
 func ReadID(field, text string) (string, error) {
 	id, err := url.PathUnescape(text)
 	if err != nil {
@@ -75,5 +75,5 @@ func ReadID(field, text string) (string, error) {
 	return id, nil
 }
 
-// Join returns a text that is different for different lists of ids, such as a key of a cache.
+// Join returns a text that differs for different lists of ids, for example as a key of a cache.
 func Join(ids ...string) string { return strings.Join(ids, "\x00") }

@@ -95,7 +95,7 @@ func Below(namespace, other []string) bool {
 	return len(namespace) >= len(other) && slices.Equal(namespace[:len(other)], other)
 }
 
-// PathWithin reports whether the namespace with a path is the one with the other path, or below it.
+// PathWithin reports whether a namespace is the other one or below it, given both paths.
 func PathWithin(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest[0] == '/')
@@ -119,7 +119,7 @@ func InNamespace(name, path string) bool {
 }
 
 // CheckNamespace returns too_many, too_long or invalid_value for a namespace in which nothing may be stored. Its names
-// follow the rule of ids, but as they are no segments of paths, they may be "." and "..".
+// follow the rule of ids, except that they may be "." and "..", because they are not segments of URL paths.
 func CheckNamespace(field string, namespace []string) error {
 	for _, name := range namespace {
 		if len(name) <= MaxID && !ValidID(name) {

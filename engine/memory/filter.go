@@ -21,7 +21,7 @@ type Filter struct {
 	SessionID  string     `json:"session_id,omitempty"`
 	Namespace  []string   `json:"namespace,omitempty"` // including namespaces below it
 	Since      string     `json:"since,omitempty"`     // inclusive bound of the memory's time: RFC 3339, or a day
-	Until      string     `json:"until,omitempty"`     // likewise; a day includes all of it
+	Until      string     `json:"until,omitempty"`     // the same as for Since; a day includes all of it
 	Metadata   Conditions `json:"metadata,omitempty"`
 	Value      Conditions `json:"value,omitempty"`
 

@@ -144,7 +144,7 @@ func (*part) read(from *transfer.ImportLine) (*line, error) {
 	return in, nil
 }
 
-// readmit checks a memory of a file against the rules for stored memories, and completes it likewise.
+// readmit checks a memory in a file against the rules for stored memories, and completes it in the same way.
 func (m *Memory) readmit() error {
 	spec := Spec{Key: m.Key, Namespace: m.Namespace, OccurredAt: m.OccurredAt, Metadata: m.Metadata,
 		Value: m.Value, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,

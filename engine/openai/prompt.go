@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
-// promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary, so a
-// change of the text is a new version.
+// promptFile has the whole prompt. Its first line is its version, which is part of a summary's identity, so a change of
+// the text is a new version.
 //
 //go:embed prompt.txt
 var promptFile string

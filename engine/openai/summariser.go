@@ -104,7 +104,7 @@ func New(o Options) (*Summariser, error) {
 	return s, nil
 }
 
-// Prompt returns the version of the prompt, which is part of what identifies a summary.
+// Prompt returns the version of the prompt, which is part of a summary's identity.
 func (s *Summariser) Prompt() string { return s.prompt.version }
 
 // Summarise makes one HTTP request; the caller decides when to retry. Its error is a *summary.ProviderError.
@@ -153,7 +153,7 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 			TokensIn: reply.TokensIn, TokensOut: reply.TokensOut}
 	}
 	if len(response.Choices) == 0 {
-		return bad("bad_reply", "the answer holds no message")
+		return bad("bad_reply", "the response has no message")
 	}
 	choice := response.Choices[0]
 	reply.Text = strings.TrimSpace(choice.Message.Content)

@@ -179,7 +179,7 @@ func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 	return nil
 }
 
-// retext gives each item of the range another text. It checks fuel and time for each of them.
+// retext replaces the text of each item of the range. It checks fuel and time for each of them.
 func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) (string, error)) error {
 	for i := range in {
 		it := in[i]
@@ -237,15 +237,16 @@ func countedBefore(users []*Item) bool {
 	return len(users) == 1 && users[0].Change == Unchanged && users[0].CompressedTokens != 0
 }
 
-// QuestionOverhead is how many tokens an earlier question may cost beside its text, if a COMPRESS bounds the text.
+// QuestionOverhead is how many tokens an earlier question may cost in addition to its text, if a COMPRESS limits the
+// text.
 const QuestionOverhead = 12
 
-// showsWhole reports whether a COMPRESS shows a turn's questions as they were counted when stored.
+// showsWhole reports whether a COMPRESS shows a turn's questions as counted when stored.
 func (op *Op) showsWhole(users []*Item) bool {
 	return countedBefore(users) && op.holdsQuestion(users[0].CompressedTokens)
 }
 
-// holdsQuestion reports whether a COMPRESS shows an earlier question of so many tokens whole.
+// holdsQuestion reports whether a COMPRESS shows an earlier question of n tokens whole.
 func (op *Op) holdsQuestion(tokens uint32) bool {
 	return op.Argument == 0 || uint64(tokens) <= uint64(op.Argument)+QuestionOverhead
 }

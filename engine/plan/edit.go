@@ -135,7 +135,7 @@ func (a *applier) strip(op *Op, in []Item) error {
 	return a.meter.Spend(0)
 }
 
-// Placeholder is the text of a message of which nothing else is left.
+// Placeholder is the text of a message without other content.
 const Placeholder = "…"
 
 // replaceArguments changes the arguments of one call.

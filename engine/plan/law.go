@@ -116,7 +116,8 @@ func (l *Law) maySeeAll(it *Item, p *proof, before []Item) bool {
 	return l.MaySee(it.Delegation)
 }
 
-// proof holds the position of each row in the window before, and how far the check of the window after has come.
+// proof has the position of each row in the window before the step, and how far the check of the window after it has
+// come.
 type proof struct {
 	place []int32 // by row: index in before, or -1
 	next  int32   // the lowest position that the next entry may have

@@ -16,7 +16,7 @@ const Marker = "[earlier messages left out]"
 // MaxLedger is the maximum number of tokens that a LEDGER may ask for.
 const MaxLedger = 4000
 
-// ledgerNames stands between the marker and what a ledger names.
+// ledgerNames is the text between the marker and the names in a ledger.
 const ledgerNames = " They named "
 
 // What finding and naming literals costs, in fuel. The literals of a stored message were found when it was posted.
@@ -30,7 +30,7 @@ const (
 // namersAtOnce is how many messages' literals are fetched together, newest first.
 const namersAtOnce = 64
 
-// Ledger is what a LEDGER makes: the literals that fit, in the order of the window.
+// Ledger is the result of a LEDGER: the literals that fit, in window order.
 type Ledger struct {
 	Named []literal.Literal
 	// Row is the newest considered row that the ledger is made of. It is the same while the cut stays where it is, so
@@ -78,7 +78,7 @@ func (l *Ledger) Fit(most int, count func(string) int) (without int) {
 // bytesPer2Tokens bounds what a ledger names, in bytes per two of its tokens.
 const bytesPer2Tokens = 5
 
-// What a ledger usually names, for reserving memory: literals of so many bytes, and no more than so many.
+// Typical sizes for reserving memory: a literal's bytes, and a ledger's number of literals.
 const (
 	usualNamed = 16
 	maxUsual   = 256
@@ -202,8 +202,8 @@ func checkLedger(items []Item, ops []Op) error {
 	return nil
 }
 
-// nameAll takes the literals of those items that go and that the viewer may see, newest first. It adds to rows the rows
-// whose literals were looked at.
+// nameAll takes the literals of the items that are left out and that the viewer may see, newest first. It adds to rows
+// the rows whose literals were examined.
 func (a *applier) nameAll(f *filling, rows *[]int32, items []Item, gone []bool) (more bool, err error) {
 	from, stored := make([]*Item, 0, len(items)), make([]int32, 0, len(items))
 	for i := len(items) - 1; i >= 0; i-- {

@@ -9,8 +9,8 @@ const (
 	PartDocument Parts = 4 // including files
 	PartThinking Parts = 8 // including reasoning
 
-	// PartText is what is text in the documents, files and search results of a tool's message. STUB leaves it out. No STRIP
-	// may name it.
+	// PartText is the text in the documents, files and search results of a tool's message. STUB removes it. STRIP may
+	// not name it.
 	PartText Parts = 1 << 31
 
 	allParts = PartImage | PartAudio | PartDocument | PartThinking

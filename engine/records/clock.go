@@ -17,7 +17,7 @@ const (
 	doubtFor = 24 * time.Hour
 	// saveEvery is how far the store's time advances before it is saved again.
 	saveEvery = time.Minute
-	// tellBehind is how far behind the system clock may be before the operator is told.
+	// tellBehind is how far the system clock may be behind before the operator is warned.
 	tellBehind = time.Minute
 )
 
@@ -27,12 +27,12 @@ const (
 // process has run with that clock for a day.
 type timekeeper struct {
 	clock  func() time.Time     // the system clock
-	uptime func() time.Duration // the running time of the process, independent of the clock; nil: the clock is trusted
+	uptime func() time.Duration // the running time of the process, independent of the clock; nil means that the clock is trusted
 
 	mu      sync.Mutex
 	settled time.Time     // the store's time
 	read    time.Duration // the uptime at the last reading
-	doubted time.Duration // the running time for which the clock has been too far ahead; 0: it is not
+	doubted time.Duration // the running time for which the clock has been too far ahead; 0 if it is not
 	saved   time.Time     // the store's time when it was last saved
 }
 

@@ -72,7 +72,7 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once i
 		n := aead.NonceSize()
 		if rec.Answer, err = aead.Open(nil, rec.Answer[:n], rec.Answer[n:], nil); err != nil {
 			return out, true, fault.Errorf(fault.Conflict, "idempotency_sealed",
-				"this request succeeded before, but its answer holds a secret that only the same key may see again")
+				"this request succeeded before, but its response has a secret that only the same key may see again")
 		}
 	}
 	return out, true, json.Unmarshal(rec.Answer, &out)

@@ -47,7 +47,7 @@ type Tx struct {
 	DB     *DB
 	Tenant string
 	Live   ident.Incarnation // of the tenant; zero in the system space
-	Now    time.Time         // the same time for all that is written
+	Now    time.Time         // the same time for all records of the change
 	Batch  store.Batch
 	Tried  int    // how often another writer was faster
 	Done   func() // called after the commit; may be nil

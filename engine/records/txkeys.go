@@ -5,8 +5,8 @@ import "bytes"
 // txKey is what a Tx knows about a key.
 type txKey struct {
 	key []byte
-	// was is the stored value if the key was read; nil: none. The precondition is in the batch, unless the record is
-	// damaged.
+	// was is the stored value if the key was read, and nil if there was none. The precondition is in the batch, unless
+	// the record is damaged.
 	was           []byte
 	read, damaged bool
 	// The key's write is Batch.Put[put-1] or Batch.Delete[deleted-1]. 0 means that there is none.

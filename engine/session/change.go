@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// Sent is what a client that sends its history has shown of it so far. It belongs to the main agent's messages.
+// Sent records how much of its history a client has sent so far. It is about the main agent's messages.
 type Sent struct {
 	align.Edge
 	// Marked are the removed turns that count as trimmed once the edge has moved often enough.
@@ -94,14 +94,14 @@ type Change struct {
 	Copies []Copy
 }
 
-// Copy is what a request changes in a session that holds copies of messages that it changes elsewhere.
+// Copy is a change to a session that has copies of messages that are changed elsewhere.
 type Copy struct {
 	SessionID string
 	Revision  uint64 // that the change is meant for
 	Change
 }
 
-// prepare parses and measures the new versions of messages, those of the copies too.
+// prepare parses and measures the new versions of messages, including those of the copies.
 func (svc *Service) prepare(ctx context.Context, c *Change) error {
 	if c == nil {
 		return nil
@@ -218,7 +218,7 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	return svc.fallBehind(t, set, h, first)
 }
 
-// editMessages gives the living ones of some messages new versions.
+// editMessages gives new versions to those of some messages that are living.
 func (svc *Service) editMessages(t *records.Tx, h *Head, edits []*transcript.Edit) (c transcript.Changed, err error) {
 	var living []*transcript.Edit
 	for _, e := range edits {
@@ -240,7 +240,7 @@ func (svc *Service) editMessages(t *records.Tx, h *Head, edits []*transcript.Edi
 	return c, nil
 }
 
-// note copies to the head what the change says of the client's history.
+// note copies to the head what the change says about the client's history.
 func (h *Head) note(c *Change) {
 	if c.Sent != nil {
 		h.Sent = c.Sent

@@ -24,7 +24,7 @@ type ConversationStats struct {
 // PurgeSpec asks to delete conversations of a project permanently.
 type PurgeSpec struct {
 	ProjectID     string
-	OlderThanDays int  // since the last activity; 0 means all conversations
+	OlderThanDays int  // days since the last activity; 0 for all conversations
 	DryRun        bool // count only
 }
 

@@ -72,7 +72,7 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id st
 		}
 		if size > maxFile {
 			return fault.Errorf(fault.TooLarge, "session_too_large",
-				"the session holds more than %d bytes; page through its messages instead", maxFile)
+				"the session has more than %d bytes; page through its messages instead", maxFile)
 		}
 		f.Turns = append(f.Turns, t)
 		return nil

@@ -86,7 +86,7 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 		req.Messages = transcript.Raw(req.Elements)
 	}
 	if len(req.Messages) == 0 {
-		return nil, nil, fault.InvalidField("messages", "empty_turn", "must hold at least one message")
+		return nil, nil, fault.InvalidField("messages", "empty_turn", "must have at least one message")
 	}
 	skipped := []chat.Skipped{}
 	parse, err := transcript.ParserFor(req.Mode)
@@ -102,7 +102,7 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 		t.Messages, left, err = parse(format, req.Messages)
 	}
 	if err == nil && len(t.Messages) > maxTurnMessages {
-		err = fault.Errorf(fault.TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d",
+		err = fault.Errorf(fault.TooLarge, "turn_too_large", "a turn may have at most %d messages, this one has %d",
 			maxTurnMessages, len(t.Messages))
 	}
 	if err == nil && req.DecisionID != "" {

@@ -76,7 +76,7 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 	}
 	if x := h.Extent(); h.Kind != KindChat && h.Kind != KindBackground || !h.Superseded.Sound(h.Turns, h.Messages) ||
 		!h.Absent.Sound(h.Turns, h.Messages) || uint64(x.LivingTurns()) > x.LivingMessages() {
-		s.Malformed("it tells of %d turns, %d messages, the kind %q, and of turns superseded %v and absent %v", h.Turns,
+		s.Malformed("it says %d turns, %d messages, kind %q, superseded turns %v and absent turns %v", h.Turns,
 			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
 	if err := ident.FindNamespace("namespace", h.Namespace); err != nil {
@@ -308,7 +308,7 @@ func (c *Checks) Finish(s *verify.Space) {
 			h.At(s, records.Session, key).Orphan("the session's project does not exist")
 		}
 		if !h.came && h.Messages > 0 {
-			h.At(s, records.Body, key).Missing("of the session's %d messages none is there", h.Messages)
+			h.At(s, records.Body, key).Missing("none of the session's %d messages exists", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
 			open := h.At(s, records.OpenCalls, records.OpenCalls.Key(h.Pinc, h.Session))

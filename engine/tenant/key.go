@@ -129,7 +129,7 @@ const rotationOverlap = time.Hour
 // keyRecord is a stored API key.
 type keyRecord struct {
 	Key
-	Hash []byte `json:"hash"` // SHA-256 of what the client sends
+	Hash []byte `json:"hash"` // SHA-256 of the key that the client sends
 	// Tenant is the incarnation of the key's tenant. A later tenant of the same name has another one.
 	Tenant ident.Incarnation `json:"tenant"`
 	// Previous is the hash before the last rotation, valid until PreviousUntil.

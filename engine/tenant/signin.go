@@ -20,8 +20,8 @@ import (
 // its own token and never the key. The token may do what the key may, and expires with it.
 const (
 	signInLife = 12 * time.Hour
-	// signInIdle is how long a sign-in lasts without requests. Its last use is written once per useFlush, so it may end
-	// that much earlier.
+	// signInIdle is how long a sign-in lasts without requests. The last use is recorded once per useFlush, so a sign-in
+	// may end that much earlier.
 	signInIdle = 2 * time.Hour
 	linkLife   = time.Minute
 )

@@ -64,7 +64,7 @@ func Use(t *records.Tx, u UsageRecord) error {
 	sum, err := records.GetTx[UsageRecord](t, key)
 	switch {
 	case errors.Is(err, records.ErrDamaged): // starting the day's count again is better than failing work that was paid for
-		t.DB.Log.Error("a day's usage is damaged; it is counted anew", "tenant", t.Tenant)
+		t.DB.Log.Error("a day's usage is damaged; counting starts again", "tenant", t.Tenant)
 	case err != nil:
 		return err
 	case sum == nil:

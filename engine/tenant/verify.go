@@ -65,7 +65,7 @@ func (c *checks) keyUse(s *verify.Space, it store.Item) {
 	id, _ := records.KeyUse.Split(it.Key)
 	s.Sized(it, 8, "a time")
 	if _, ok := c.keys[id]; !ok && !c.lostKeys && !it.Damaged {
-		s.Orphan("it tells when the key %q was used, which is not there", id).Harmless = true
+		s.Orphan("it says when the key %q was used, but there is no such key", id).Harmless = true
 	}
 }
 

@@ -59,7 +59,7 @@ func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.O
 	if spec.OnConflict != "" && spec.OnConflict != "fail" {
 		return ImportReport{}, fault.InvalidField("on_conflict", "invalid_value",
 			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off "+
-				"goes on when the same file is sent again")
+				"continues when the same file is sent again")
 	}
 	file, sum, err := svc.spool(ctx, body)
 	if err != nil {

@@ -145,7 +145,8 @@ func (s *Space) Came(key []byte) bool {
 // Lives reports whether a project exists.
 func (s *Space) Lives(pinc ident.Incarnation) bool { _, ok := s.Projects[pinc]; return ok }
 
-// Belongs reports whether a project exists, or will be swept, or may be one that is damaged.
+// Belongs reports whether records may belong to a project, because it exists, will be swept, or may be one whose record
+// is damaged.
 func (s *Space) Belongs(pinc ident.Incarnation) bool {
 	return s.Lives(pinc) || s.Swept[pinc] || s.LostProjects
 }

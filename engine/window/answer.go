@@ -70,13 +70,13 @@ type Rendered struct {
 type Explained struct {
 	Usage    decision.Usage       `json:"usage"`
 	Cut      bool                 `json:"cut"`                // it does not begin with all history of the window before
-	Thinking *prompt.ThinkingLeft `json:"thinking,omitempty"` // nil: all thinking is shown as it was
+	Thinking *prompt.ThinkingLeft `json:"thinking,omitempty"` // nil if all thinking is shown unchanged
 	Summary  *SummaryUsed         `json:"summary"`            // null: the window shows none
 	Pipeline []decision.Step      `json:"pipeline"`           // how each step ended
-	Skipped  []chat.Skipped       `json:"skipped,omitempty"`  // messages that are no part of a conversation
+	Skipped  []chat.Skipped       `json:"skipped,omitempty"`  // messages that are not part of a conversation
 }
 
-// Asked has what a response includes only on request.
+// Asked has the parts of a response that are included only on request.
 type Asked struct {
 	Memories []RecalledMemory     `json:"memories,omitzero"`
 	Report   []decision.ReportRow `json:"report,omitzero"`

@@ -125,7 +125,8 @@ func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row
 	return must, user && atom
 }
 
-// own reports whether a stored message can be read and is of the viewer's delegation, or of none like the viewer.
+// own reports whether a stored message can be read and belongs to the viewer's delegation, or to none if the viewer is
+// in none.
 func (a *assembly) own(r *cache.Row) bool {
 	return !r.Lost() && r.Header.Delegation == a.viewerDelegation()
 }

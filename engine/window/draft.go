@@ -25,10 +25,10 @@ type Draft struct {
 	members   []byte               // those of Rendered, as JSON
 
 	Trace    prefix.Trace      `json:"-"` // for the next window to be compared with
-	Extent   transcript.Extent `json:"-"` // what of the session it is about
+	Extent   transcript.Extent `json:"-"` // the part of the session that it is about
 	Format   string            `json:"-"`
 	Memories []RecalledMemory  `json:"-"`
-	Table    plan.Request      `json:"-"` // what the first step was asked
+	Table    plan.Request      `json:"-"` // the input of the first step
 	made     *assembly
 }
 

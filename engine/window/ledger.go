@@ -42,7 +42,7 @@ func (a *assembly) Literals(at []int32) ([]literal.List, error) {
 	return lists, nil
 }
 
-// howShort says how the window's texts are shortened to so many tokens.
+// howShort says how the window's texts are shortened to n tokens.
 func (a *assembly) howShort(size uint32) cache.Of {
 	return cache.Of{Limit: size, Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale}
 }
@@ -58,7 +58,7 @@ func (a *assembly) Ledger(l *plan.Ledger, size uint32) (text string, cost uint32
 	without = l.Fit(int(size), func(text string) int { return int(a.Scaled(a.Count(text))) })
 	text = l.Text(without)
 	cost = a.NoticeTokens(text)
-	if a.ctx.Err() == nil { // else counts may be too low
+	if a.ctx.Err() == nil { // otherwise counts may be too low
 		kept.Store(&cache.Ledger{Of: how, Whole: whole, Text: text, Tokens: cost, Without: without})
 	}
 	return text, cost, without

@@ -33,7 +33,7 @@ func (a *assembly) shorten() error {
 	return nil
 }
 
-// tooManyTokens returns budget_too_small for mandatory messages with so many tokens.
+// tooManyTokens returns budget_too_small for mandatory messages with n tokens.
 func (a *assembly) tooManyTokens(needed uint64) error {
 	return fault.MustStay("tokens", int(needed)+int(a.limits.primer), int(a.limits.budget))
 }
@@ -76,7 +76,8 @@ func (a *assembly) truncate(it *plan.Item, size int, note string) (cut plan.Cut,
 		if err != nil {
 			return cut, err
 		}
-		// The tokens of a text are those of its message less those of the message without it, within a few at the seams.
+		// The tokens of a text are those of its message minus those of the message without it, give or take a few at
+		// the seams.
 		const few = 4
 		has := tokens.Uncounted
 		if n := int(it.Tokens) - int(bare); n > size+few {
@@ -119,7 +120,7 @@ func (a *assembly) truncateAll(text string, documents []document, limit int, not
 	return texts[0], texts[1:]
 }
 
-// document is a text in a tool's message beside the message's own.
+// document is a text in a tool's message in addition to the message's own.
 type document struct {
 	chat.Document
 	shown bool // in the window's format

@@ -33,7 +33,7 @@ func NewReminders(r *recall.Service, m *memory.Service) *Reminders { return &Rem
 // query. Only memories that pass the filters are included.
 type MemoryRequest struct {
 	Query    string `json:"query,omitempty"`
-	Limit    int    `json:"limit,omitempty"`    // 1 to 100; 0: 5
+	Limit    int    `json:"limit,omitempty"`    // 1 to 100; 0 means 5
 	Position string `json:"position,omitempty"` // before_newest, the default, or first
 	Role     string `json:"role,omitempty"`     // user, the default, or system
 

@@ -89,8 +89,8 @@ func (a *assembly) report() []decision.ReportRow {
 }
 
 // tokensToKeep returns, for each atom, how many more tokens the window would take with the whole atom unchanged.
-// Messages of an atom stay or go together, so this is the price of each of them. It is negative where what replaced the
-// atom takes more.
+// Messages of an atom stay or go together, so this is the price of each of them. It is negative if the replacement of
+// the atom takes more.
 func (a *assembly) tokensToKeep() map[uint32]*int32 {
 	more := map[uint32]int64{}
 	for i := range a.table.items {

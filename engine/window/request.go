@@ -46,7 +46,7 @@ type Request struct {
 	Memories      *MemoryRequest         `json:"memories,omitempty"`
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
 	Format        string                 `json:"format,omitempty"`
-	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
+	PendingFormat string                 `json:"pending_format,omitempty"` // if it is not Format
 	// Reasoning says whose reasoning is shown as reasoning_content: content, of all messages; pending, of Pending only;
 	// none. The default is the project's.
 	Reasoning   string `json:"reasoning,omitempty"`
@@ -59,7 +59,7 @@ type Request struct {
 	Record *bool `json:"record,omitempty"`
 	// Proxied is what lists say about the model call that the window is for; nil if there is none.
 	Proxied *decision.OfCall `json:"-"`
-	// AsOf asks for the window as if the session ended with an earlier turn. All else is in its current state.
+	// AsOf asks for the window as if the session ended with an earlier turn. Everything else is in its current state.
 	AsOf *AsOf `json:"as_of,omitempty"`
 }
 
@@ -170,7 +170,7 @@ func (a *assembly) viewerDelegation() string {
 	return *a.request.Viewer.DelegationID
 }
 
-// checkScope checks what the viewer asks to see of other agents.
+// checkScope validates what the viewer asks to see of other agents.
 func (req *Request) checkScope() error {
 	v := &req.Viewer
 	delegated := v.DelegationID != nil && *v.DelegationID != ""

@@ -24,7 +24,7 @@ type scoped struct {
 	text string // if the fate is plan.Replace
 }
 
-// scope decides what the viewer sees of other agents' messages, by message number, unless it is to see them whole. A
+// scope determines, by message number, what the viewer sees of other agents' messages, unless it sees them whole. A
 // viewer in a delegation sees results of the top level. The main agent sees the results of delegations.
 func (a *assembly) scope() error {
 	a.scopes = nil
@@ -155,8 +155,8 @@ func (a *assembly) scopeMain() error {
 	return nil
 }
 
-// callSpans returns the numbers of the main agent's calls and of their last results. A call that lacks a result may
-// still get one until the main agent's user goes on.
+// callSpans returns the numbers of the main agent's calls and of their last results. A call without a result may still
+// get one until the next message of the main agent's user.
 func (a *assembly) callSpans() (spans [][2]uint64) {
 	asked, results, last := uint64(math.MaxUint64), map[uint64]int{}, map[uint64]uint64{}
 	for _, r := range slices.Backward(a.rows) {
@@ -238,7 +238,7 @@ func (a *assembly) reported(run *run) (bool, error) {
 	return false, nil
 }
 
-// firstLine returns the first words of a message that stand unchanged in JSON as in a text, at most 200 bytes.
+// firstLine returns the first words of a message, at most 200 bytes, that are the same in JSON as in plain text.
 func (a *assembly) firstLine(r *cache.Row) (string, error) {
 	if r == nil {
 		return "", nil

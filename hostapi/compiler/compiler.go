@@ -78,7 +78,7 @@ func (c *Compiler) removeOwn() error {
 	return os.RemoveAll(c.own)
 }
 
-// Close frees what the runtimes with Cache share. They must be closed before.
+// Close frees everything that the runtimes with Cache share. They must be closed before.
 func (c *Compiler) Close(ctx context.Context) error {
 	return errors.Join(c.cache.Close(ctx), c.removeOwn())
 }

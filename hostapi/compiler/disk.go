@@ -131,7 +131,7 @@ func (d *disk) has(module digest) bool {
 	return d.entries[module] != nil
 }
 
-// open finds the complete code of a module, and holds it until close; nil if there is none or it is damaged.
+// open finds the complete code of a module, and holds it until close. It returns nil if there is none or it is damaged.
 func (d *disk) open(module digest) *entry {
 	d.mu.Lock()
 	e := d.entries[module]

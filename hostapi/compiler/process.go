@@ -48,7 +48,7 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	code := cmd.ProcessState.ExitCode()
 	switch {
 	case words.says("SIGXCPU"), killed(cmd.ProcessState) && used >= c.time*9/10:
-		used = max(used, c.time) // the kernel, whose clock for limits is coarser, measured that much
+		used = max(used, c.time) // measured by the kernel, whose clock for limits is coarser
 		fallthrough
 	case wall.Err() != nil:
 		return &plan.Refusal{Check: checkTime, Found: used.Milliseconds(), Limit: c.time.Milliseconds(),

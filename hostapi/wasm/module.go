@@ -109,7 +109,7 @@ func (m *module) split(b []byte) {
 		case id >= sections:
 			r.lacks(map[byte]string{13: exceptions}[id], "section %d", id)
 		case order[id] <= last:
-			r.fail(checkFormat, "section %d is out of order or stands twice", id)
+			r.fail(checkFormat, "section %d is out of order or occurs twice", id)
 		default:
 			last = order[id]
 			m.raw[id], m.at[id] = content, r.pos-len(content)
@@ -122,7 +122,7 @@ func (m *module) readCustom(r *reader) {
 		return
 	}
 	if m.manifest != nil {
-		r.fail(checkFormat, "section %s stands twice", ManifestSection)
+		r.fail(checkFormat, "section %s occurs twice", ManifestSection)
 	}
 	m.manifest = append([]byte{}, r.buf[r.pos:]...)
 }

@@ -30,7 +30,7 @@ const (
 	// opportunity to let others run. No memory is that large: 2 GiB.
 	YieldPages = 1 << 15
 
-	// sliceFuel is what a slice is filled up to: 5 to 20 µs of ordinary code, or 1 ms of the worst, in which every load
+	// sliceFuel is the fuel of a full slice: 5 to 20 µs of ordinary code, or 1 ms of the worst, in which every load
 	// waits for main memory and for the address of the next.
 	sliceFuel = 100_000
 )

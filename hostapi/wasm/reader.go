@@ -97,7 +97,7 @@ func (r *reader) signed(bits int) int64 {
 func (r *reader) count() int {
 	n := r.u32()
 	if uint64(n) > uint64(r.left()) {
-		r.fail(checkFormat, "%d items cannot stand in %d bytes", n, r.left())
+		r.fail(checkFormat, "%d items cannot fit into %d bytes", n, r.left())
 		return 0
 	}
 	return int(n)

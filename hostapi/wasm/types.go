@@ -68,7 +68,7 @@ type Import struct {
 	Type         FuncType
 }
 
-// Kind says what an export is.
+// Kind is the kind of an export.
 type Kind byte
 
 // Kinds of exports, in their binary form.

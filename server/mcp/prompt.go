@@ -16,7 +16,7 @@ const promptLimit = 10
 // addPrompt offers a prompt with which a user gives a model the memories about a topic.
 func (s *Server) addPrompt() {
 	s.sdk.AddPrompt(&sdk.Prompt{Name: "recall", Title: "Recall memories",
-		Description: "Gives the model what long-term memory holds about something.",
+		Description: "Gives the model the memories about something.",
 		Arguments: []*sdk.PromptArgument{{Name: "about", Title: "About", Required: true,
 			Description: "Words to search for, or * for the most recent memories."}}}, s.prompt)
 }

@@ -10,7 +10,7 @@ import (
 // dontNeed is POSIX_FADV_DONTNEED.
 const dontNeed = 4
 
-// DropFiles asks the kernel to forget what it has in memory of a folder's files. It keeps what is mapped and was
+// DropFiles asks the kernel to drop the files of a folder from its page cache. It keeps pages that are mapped and were
 // touched.
 func DropFiles(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Package benchtest measures one way of doing something against another in the same run. Machines and disks have moods:
-// absolute times tell little, the median ratio of alternating rounds tells what was asked.
+// Package benchtest compares two ways of doing something in the same run. Absolute times depend on the machine and its
+// load at the moment, so the result is the median ratio of alternating rounds.
 package benchtest
 
 import (

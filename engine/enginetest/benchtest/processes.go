@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProcessorTimeOf is the time that processes have spent on processors so far, as Linux's scheduler counts it, without
-// that of threads and processes that have ended. On other systems it is 0.
+// ProcessorTimeOf returns the processor time of processes so far, as Linux's scheduler counts it, without that of
+// threads and processes that have ended. On other systems it is 0.
 func ProcessorTimeOf(pids ...int) (used time.Duration) {
 	for _, pid := range pids {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))

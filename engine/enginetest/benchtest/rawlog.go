@@ -11,7 +11,7 @@ import (
 type RawLog struct {
 	mu      sync.Mutex
 	file    *os.File
-	waiting chan struct{} // Closed by the sync that covers what was written since it was made.
+	waiting chan struct{} // closed by the sync that covers everything written since it was made
 	dirty   chan struct{}
 	err     error
 }

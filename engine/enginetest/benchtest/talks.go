@@ -17,13 +17,13 @@ type Talk struct {
 	Questions []Question
 }
 
-// Turn is what one speaker said.
+// Turn is a message of one speaker.
 type Turn struct {
 	ID, Session, Role, Speaker, Text string
 	At                               time.Time
 }
 
-// Question names the turns that answer it, and of what kind it is.
+// Question names the turns that answer it, and its kind.
 type Question struct {
 	Text, Kind string
 	Gold       []string
@@ -36,7 +36,7 @@ const Adversarial = "adversarial"
 // locomoKinds are LoCoMo's names of its categories.
 var locomoKinds = [...]string{1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: Adversarial}
 
-// readData reads a file of the folder that MNEME_TESTDATA names, and skips the test where it names none.
+// readData reads a file in the folder that MNEME_TESTDATA names, and skips the test if it is not set.
 func readData(t testing.TB, name string, into any) {
 	t.Helper()
 	folder := os.Getenv("MNEME_TESTDATA")
@@ -145,7 +145,7 @@ type Measured struct {
 // Questions is how many rankings were counted.
 func (m *Measured) Questions() int { return int(m.n) }
 
-// MRR is the mean of the reciprocal rank of the first turn of the gold among the first twenty, in per cent.
+// MRR is the mean reciprocal rank, in per cent, of the first relevant turn among the first twenty.
 func (m *Measured) MRR() float64 { return 100 * m.mrr / m.n }
 
 // At10 is the share of the gold among the first ten, in per cent.

@@ -393,8 +393,8 @@ func (x *Exchange) differs(s *storedLine, request *side, c align.Pair) bool {
 	return was.Text != is.Text
 }
 
-// partial reports whether a run covers no turn whole. A line that begins anew with something else than a question does
-// not count: clients that send their last messages cut like that.
+// partial reports whether a run covers no turn completely. A line that now begins with something other than a question
+// does not count, because clients that send their last messages trim like that.
 func (s *storedLine) partial(run align.Run) bool {
 	if run.From == 0 && run.To < s.upto && s.Role(run.To) != align.User {
 		return false
@@ -506,7 +506,7 @@ func (x *Exchange) arrange(f *found, places []place) {
 	if at := e.rewrite.Stored; at >= 0 && e.change.Sent != nil {
 		sent := e.change.Sent
 		sent.Edits = x.edits(f, sent.Edits, owns, from)
-		if sent.To = min(sent.To, at); sent.To <= sent.From { // What was missing behind is stored no longer.
+		if sent.To = min(sent.To, at); sent.To <= sent.From { // what was missing after it is no longer stored
 			sent.From, sent.To = 0, 0
 		}
 	}
@@ -537,8 +537,8 @@ func (x *Exchange) editsInPlace(f *found, edits []*transcript.Edit) []uint8 {
 	return out
 }
 
-// edits returns how often each of the first messages of a line was changed, after the request's messages from an index on
-// have replaced those that the line keeps no longer. was says how often before.
+// edits returns how often each of the first messages of a line was changed, after the request's messages from an index
+// on have replaced those that the line no longer keeps. was is how often each had been changed before.
 func (x *Exchange) edits(f *found, was []uint8, owns map[int]bool, from int) (out []uint8) {
 	s := f.stored
 	kept := s.all.position(f.line, f.keep)
@@ -676,8 +676,8 @@ func (x *Exchange) opened(f *found) (out []*transcript.Element) {
 	return append(out, l.said.cut(from, len(l.said.parsed))...)
 }
 
-// show makes the window from the request's own messages. Of the stored turns it includes only those that the request
-// begins with, and older ones if the client regularly trims its history.
+// show makes the window from the request's own messages. Of the stored turns it includes only those with which the
+// request begins, and older ones if the client regularly trims its history.
 func (x *Exchange) show(f *found, older int) {
 	end := len(x.said.parsed)
 	start := f.line.start(commonPrefix(f.line, x.said.hashes))

@@ -33,10 +33,10 @@ func (x *Exchange) plain() bool { return x.aside() && !x.ask.Tools }
 //
 //   - A single question of the same kind continues the session, unless the client always sends its history. Programs
 //     that keep no history ask like this each time they run.
-//   - A request of another kind that has nothing of the model's is a side call, such as the call for a title. But if all that the session holds
-//     is a side call, and the request has tools or is quoted by the side call, then the request is the conversation, and
-//     replaces it.
-//   - A request that continues a side call shows that it was none. It is stored whole.
+//   - A request of another kind that has nothing of the model's is a side call, such as the call for a title. But if the
+//     session contains only a side call, and the request has tools or is quoted by the side call, then the request is the
+//     conversation, and replaces it.
+//   - A request that continues a side call shows that this was not a side call. It is stored whole.
 //   - Any other request begins a fork.
 func (svc *Service) apart(ctx context.Context, c ident.Caller, x *Exchange, places []place) (found, error) {
 	i := slices.IndexFunc(places, func(p place) bool { return p.id == x.ask.Session })
@@ -127,7 +127,7 @@ func (svc *Service) quotes(ctx context.Context, tenant string, x *Exchange, p *p
 // maxSideMessages is how many of the newest messages of side calls a request is compared with. They hold 64 calls.
 const maxSideMessages = 128
 
-// resumesSideCall reports whether a request begins with the messages of a side call and goes on.
+// resumesSideCall reports whether a request begins with the messages of a side call and has more after them.
 func (svc *Service) resumesSideCall(ctx context.Context, tenant string, x *Exchange) (bool, error) {
 	h := x.side.head
 	if h == nil || h.Messages == 0 {
@@ -160,7 +160,7 @@ func (x *Exchange) freeFork(places []place) string {
 	return ident.ForkOf(x.base, n+1)
 }
 
-// recent reports whether a fork is among those that were used last, so that its use need not be recorded again.
+// recent reports whether a fork is among the most recently used ones, so that its use need not be recorded again.
 func (x *Exchange) recent(n int) bool {
 	at := slices.Index(x.forks.Recent, n)
 	return at >= 0 && at < session.MaxRecentForks/2

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// copiesOf returns the same changes for the session and its forks, as far as they hold copies of what a request changes
-// or removes: a fork is a copy, so what is gone from one would still be recalled from the other. Copies of edited
-// messages get the new versions. Turns with copies of removed ones are removed.
+// copiesOf returns the same changes for the session and its forks, as far as they have copies of what a request changes
+// or removes. A fork is a copy, so recall would otherwise find there what is gone here. Copies of edited messages get
+// the new versions. Turns with copies of removed messages are removed.
 func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session.Copy) {
 	gone, edits := x.goneFrom(f, e), map[int]*transcript.Edit{}
 	for _, v := range e.change.Edits {
@@ -76,8 +76,8 @@ func (x *Exchange) goneFrom(f *found, e *editing) map[align.Hash][]int {
 // minCopied is the number of characters from which on equal texts with an equal neighbour are copies.
 const minCopied = 16
 
-// copyOf returns the index of the message of which a message of another line is a copy, among those that are gone; -1 if
-// of none.
+// copyOf returns which of the messages that are gone a message of another line is a copy of, as an index; -1 if of
+// none.
 func (x *Exchange) copyOf(f *found, gone map[align.Hash][]int, in line, at int) int {
 	all := f.stored.all
 	beside := func(i, by int) bool {

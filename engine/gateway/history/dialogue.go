@@ -94,10 +94,11 @@ func (a *Ask) body() (hash [32]byte) {
 
 // Exchange is a request whose reply is awaited.
 type Exchange struct {
-	// Session is where the request was found, and the session that its window is made from: the requested session or a fork
-	// of it. It may not exist yet.
+	// Session is the session in which the request was found and from which its window is made: the requested session or
+	// a fork of it. It may not exist yet.
 	Session string
-	// Fork is the session that will store the exchange if that is a new copy of Session, up to AsOf; else it is empty.
+	// Fork is the session that will store the exchange if that is a new copy of Session, up to AsOf; otherwise it is
+	// empty.
 	Fork string
 	// Delegation is the viewer of the request's window; empty for the main agent.
 	Delegation string

@@ -61,9 +61,9 @@ func (e elements) find(i int, bytes fingerprint, all map[fingerprint]int) (*elem
 	return nil, all
 }
 
-// listen is like the function listen, for the messages of a request that usually extends the agent's previous request.
-// It does not read again what the previous request contained. In OpenAI's Responses, items depend on their neighbours,
-// so all of them are read.
+// listen is like the function listen, for messages of a request that usually extends the agent's previous request. It
+// does not read again what the previous request contained. In OpenAI's Responses, items depend on their neighbours, so
+// it reads all of them.
 func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	if ask.Format == chat.OpenAIResponses || ask.Session == "" || len(ask.Messages) > transcript.MaxPosted {
 		return listen(ask.Format, ask.Messages)

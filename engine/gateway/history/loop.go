@@ -30,7 +30,7 @@ func (l *loop) behind(p *place) bool {
 	return p.line.chained(l.keep) == l.base
 }
 
-// of reports whether the loop is the beginning of another one, which may have moved to a fork since.
+// of reports whether the loop is the beginning of another one, whose session may have become a fork since.
 func (l *loop) of(longer *loop) bool {
 	return l.agent == longer.agent && l.keep == longer.keep && l.base == longer.base &&
 		len(l.shown) <= len(longer.shown) && slices.Equal(l.shown, longer.shown[:len(l.shown)])

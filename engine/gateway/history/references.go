@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// itemReference is the type of an item that stands for another one, which the provider stores. Vercel's AI SDK sends
-// the model's items like this unless it is told otherwise.
+// itemReference is the type of an item that refers to another one, which the provider stores. By default, Vercel's AI
+// SDK sends the model's items like this.
 const itemReference = "item_reference"
 
 // items are the items with ids of a session and its forks.

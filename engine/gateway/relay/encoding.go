@@ -72,7 +72,7 @@ func decodeAnswer(resp *http.Response) error {
 	}
 	decoded, err := Decode(encoding, resp.Body)
 	if errors.Is(err, ErrEncoding) {
-		return nil // It goes to the client as it is, and nothing of it is stored.
+		return nil // the client gets it unchanged, and nothing of it is stored
 	}
 	if err != nil {
 		return err

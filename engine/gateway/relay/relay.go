@@ -33,7 +33,7 @@ type Relay struct {
 	NeedsDone bool          // a chat stream is whole only with [DONE]
 	Stall     time.Duration // the longest time without a byte from the provider
 	Ping      time.Duration // the time between two keep-alives, if the provider sends none
-	// Rounds joins several streams into one; nil means that there is one, and the client gets its bytes.
+	// Rounds joins several streams into one. If it is nil, there is one stream, and the client gets its bytes.
 	Rounds *Rounds
 }
 
@@ -265,8 +265,8 @@ func (f *flow) live() {
 	f.ping.Reset(f.Ping)
 }
 
-// stalled ends the wait for a provider that no longer sends. It may run late because it waited for the client. Then the
-// timer has been or is about to be set again.
+// stalled ends the wait for a provider that no longer sends. It may run late because it waited for the client. In that
+// case the timer was set again already, or will be at once.
 func (f *flow) stalled() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,8 +34,8 @@ func (s *sockets) take() bool {
 	return false
 }
 
-// dial opens a connection with a function, and counts it until it is closed. The call's hold, which ctx contains,
-// lasts at least until the connection can be used: net/http goes on connecting after a call has ended.
+// dial opens a connection with a function, and counts it until it is closed. The hold of the call, which ctx contains,
+// lasts at least until the connection can be used, because net/http continues connecting after a call has ended.
 func (s *sockets) dial(ctx context.Context, open func() (net.Conn, error)) (net.Conn, error) {
 	if !s.take() {
 		return nil, errNoSockets

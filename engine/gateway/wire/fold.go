@@ -31,15 +31,15 @@ type Folder struct {
 	reply   Reply
 	state   State
 	failed  *Failure
-	err     error // why the answer is not kept, though the stream goes on
+	err     error // why the answer is not kept, although the stream continues
 	folded  int
-	begun   bool // something of the answer came
+	begun   bool // part of the answer has arrived
 	message object
 	blocks  []*block          // Anthropic's, by index
 	items   []json.RawMessage // of Responses, as each of them was done
 	usage   fields            // Anthropic's, which comes in two parts
 	split   halves
-	stopped bool // the reason why the answer ends came
+	stopped bool // the reason for the end of the answer has arrived
 }
 
 // New makes a folder for a protocol's streams.
@@ -112,7 +112,7 @@ func (f *Folder) Reply() (*Reply, error) {
 	return &f.reply, nil
 }
 
-// Usage returns what the provider has reported so far.
+// Usage returns the usage that the provider has reported so far.
 func (f *Folder) Usage() Usage { return f.reply.Usage }
 
 func (f *Folder) finish() error {

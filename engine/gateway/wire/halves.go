@@ -19,8 +19,8 @@ var (
 	lowAtStart = regexp.MustCompile(`[^\\]"(\\u[dD][c-fC-F][0-9a-fA-F]{2})`)
 )
 
-// join returns an event's data with the first half of a pair before its second one, and without the first half of a pair
-// whose second one is still to come.
+// join returns an event's data with the missing first half of a pair added, and with a first half at the end held back
+// until its second half arrives.
 func (h *halves) join(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return data

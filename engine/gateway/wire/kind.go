@@ -9,11 +9,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 )
 
-// kindHead is how much of a system prompt tells programs apart, in bytes. Dates and lists of files come later.
+// kindHead is the number of bytes of a system prompt that distinguish programs. Dates and lists of files come later.
 const kindHead = 64
 
-// Kind tells the calls of different programs apart: a hash of the names of the tools and of the first words of the
-// system prompt. The calls of one conversation have one kind; a call for its title has another.
+// Kind distinguishes the calls of different programs: it is a hash of the names of the tools and of the beginning of
+// the system prompt. The calls of one conversation have one kind; a call for its title has another.
 func (b *Body) Kind() string {
 	var names []string
 	for _, raw := range b.Tools {

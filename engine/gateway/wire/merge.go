@@ -26,7 +26,7 @@ func decode(raw []byte) (map[string]any, error) {
 	return m, err
 }
 
-// encode writes a value without escaping what only HTML needs escaped.
+// encode encodes a value without escaping characters that need it only in HTML.
 func encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -24,7 +24,7 @@ type Rounds struct {
 	id      string // of the first round, which the client has
 	last    *Reply
 	content []string          // Chat Completions: what was said
-	seen    []json.RawMessage // else: the client's blocks or items
+	seen    []json.RawMessage // other APIs: the client's blocks or items
 	// stored are the messages to keep. They exclude Anthropic's thinking, which is bound to what preceded it. Items of
 	// Responses whose reasoning is hidden lose their id, because the provider would expect the reasoning with it.
 	stored []json.RawMessage
@@ -266,7 +266,8 @@ func (r *Rounds) Body(last []byte) ([]byte, error) {
 	return encode(o)
 }
 
-// Unread returns the body of a first answer that cannot be parsed: as it came, without the memory tools that it repeats.
+// Unread returns the body of a first answer that cannot be parsed: unchanged, except that it does not repeat the memory
+// tools.
 func (r *Rounds) Unread(body []byte) []byte {
 	var o fields
 	if r.Format != chat.OpenAIResponses || json.Unmarshal(body, &o) != nil || o == nil {

@@ -18,11 +18,11 @@ type Weave struct {
 	rounds *Rounds
 	round  int
 	next   int                // the client's next index
-	at     map[int64]int      // the client's index of a block, call or item of this round; -1: it is held back
+	at     map[int64]int      // the client's index of a block, call or item of this round; -1 if it is held back
 	number int                // of Responses' events
 	spoken bool               // Chat Completions: something was said in an earlier round
 	said   bool               // the same, in this round
-	held   []Event            // what ends this round
+	held   []Event            // the end of this round
 	calls  map[int64][]fields // pieces of calls that have no name yet
 	// waiting are the events of a reasoning item, which belongs to the next item.
 	waiting []Event
@@ -42,7 +42,7 @@ func (w *Weave) Round() {
 	*w = *next
 }
 
-// Add adds an event of the current round and returns what the client gets of it now.
+// Add adds an event of the current round and returns what the client gets now.
 func (w *Weave) Add(e Event) []byte {
 	if len(e.Data) == 0 {
 		return e.Raw
@@ -221,8 +221,8 @@ func (w *Weave) chat(e Event, o fields) []byte {
 	return out
 }
 
-// call passes on a piece of a call if it calls one of the client's tools. The name of the tool tells that; pieces that come
-// before the name wait for it.
+// call passes on a piece of a call if it calls one of the client's tools. Pieces that arrive before the tool's name
+// wait for it.
 func (w *Weave) call(piece fields, pass func(fields) []byte) (out []byte) {
 	var index int64
 	indexed := json.Unmarshal(piece["index"], &index) == nil

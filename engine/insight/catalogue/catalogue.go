@@ -164,7 +164,7 @@ func (p place) compare(o place) int {
 	return strings.Compare(p.id, o.id)
 }
 
-// bound decodes where the page begins.
+// bound decodes the position at which the page begins.
 func (l *lister) bound(page records.Page) error {
 	limit, cursor, err := page.Decode(l.list()...)
 	if err != nil {

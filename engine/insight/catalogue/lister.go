@@ -85,7 +85,7 @@ func (l *lister) keep(new candidate) {
 	}
 }
 
-// value returns what a session is ordered by.
+// value returns the value by which a session is ordered.
 func (l *lister) value(h *session.NamedHead) uint64 {
 	x := h.Extent()
 	switch strings.TrimPrefix(l.q.Sort, "-") {

@@ -1,12 +1,12 @@
-// Package facts measures whether windows hold what the agent's next step needs. It needs no model.
+// Package facts measures whether windows contain what the agent's next step needs. It needs no model.
 //
 // A literal is an id, a code, a date, an address, a path, or a number of at least three digits. A step of a recorded
 // agent needs a literal if it writes the literal, an earlier message of the session has it, and the system prompt does
-// not have it. The measure is the share of needed literals that the window of that step holds. The whole history holds
+// not. The measure is the share of needed literals that the window of that step contains. The whole history contains
 // all of them.
 //
-// Holding the literals is necessary but not sufficient: a window may list them without saying what they mean. Anchored
-// therefore counts only literals that stand beside a word that they stood beside before.
+// Containing the literals is necessary but not sufficient: a window may list them without saying what they mean.
+// Anchored therefore counts only literals that are next to a word that they were next to before.
 package facts
 
 import (
@@ -26,7 +26,7 @@ type Call struct {
 	Arguments string // JSON, as the model wrote it
 }
 
-// Message is what counts of a message.
+// Message is the part of a message that counts.
 type Message struct {
 	Text  string
 	Calls []Call
@@ -77,7 +77,7 @@ func (m *Message) Append(dst []byte) []byte {
 	return dst
 }
 
-// A Source is where a step's literals may come from.
+// A Source is a text that may have a step's literals.
 type Source struct {
 	History string // all that the session showed before the step
 	System  string // the system prompt
@@ -86,7 +86,7 @@ type Source struct {
 // Need is what one step needs.
 type Need struct {
 	Literals []string // each once
-	Called   int      // the first of them, which stand in the arguments of calls
+	Called   int      // the first of them, which are in the arguments of calls
 }
 
 // Of returns what a step of the agent needs.
@@ -111,8 +111,8 @@ func (s *Source) Of(step *Message) (n Need) {
 // Count sums up over windows.
 type Count struct {
 	Needed   int // literals that steps need
-	Present  int // of these, what the window holds
-	Anchored int // of these, what stands beside a word that it stood beside in the history
+	Present  int // of these, those in the window
+	Anchored int // of these, those next to a word that was next to them in the history
 	Steps    int // steps with a call that needs a literal
 	Complete int // of these, those whose windows hold all literals of all calls
 }
@@ -245,8 +245,8 @@ func holds(text, literal string) bool {
 
 var wordPattern = regexp.MustCompile(`[A-Za-z_]{4,}`)
 
-// anchors returns the words beside a literal in lower case: the last two of the 48 bytes before it and the first of the
-// 32 bytes after it, at each of its places.
+// anchors returns the words near a literal in lower case: for each occurrence, the last two words in the 48 bytes
+// before it and the first in the 32 bytes after it.
 func anchors(text, literal string) map[string]bool {
 	words := map[string]bool{}
 	for at := range places(text, literal) {
@@ -262,8 +262,8 @@ func anchors(text, literal string) map[string]bool {
 	return words
 }
 
-// anchored reports whether one of the words stands beside the literal in a text: in the 96 bytes before it, itself, or
-// the 64 bytes after it.
+// anchored reports whether one of the words is near the literal in a text: in the 96 bytes before it, in the literal
+// itself, or in the 64 bytes after it.
 func anchored(text, lower, literal string, words map[string]bool) bool {
 	if len(lower) != len(text) { // lower case may be shorter or longer
 		lower = text

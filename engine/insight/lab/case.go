@@ -16,7 +16,7 @@ import (
 type Case struct {
 	Project    string `json:"project,omitempty"`
 	DecisionID string `json:"decision_id,omitempty"`
-	// Step counts from 0. Nil means the first step that runs a policy of the same name, or else 0.
+	// Step counts from 0. Nil means the first step that runs a policy of the same name, or 0 if there is none.
 	Step *int `json:"step,omitempty"`
 }
 

@@ -19,13 +19,13 @@ type DiffRequest struct {
 	B DiffSide `json:"b"`
 }
 
-// DiffSide is a window: the one of a decision, as it was, or the one that a request gets now, which is not stored.
+// DiffSide is a window: the original one of a decision, or the one that a request gets now, which is not stored.
 type DiffSide struct {
 	Decision string          `json:"decision,omitempty"`
 	Request  *window.Request `json:"request,omitempty"`
 }
 
-// Diff is what differs between two windows.
+// Diff is the difference between two windows.
 type Diff struct {
 	A        DiffedWindow `json:"a"`
 	B        DiffedWindow `json:"b"`
@@ -49,7 +49,7 @@ type Sides struct {
 	B uint64 `json:"b"`
 }
 
-// DiffPrefix is what both prompts begin with. Tokens are those of B, of whole messages.
+// DiffPrefix is the common beginning of both prompts. Tokens are those of B, of whole messages.
 type DiffPrefix struct {
 	System   bool   `json:"system"`   // same system prompt, or none in both
 	Messages int    `json:"messages"` // number of whole messages that are equal

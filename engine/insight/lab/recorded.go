@@ -42,7 +42,7 @@ type RecordedRun struct {
 
 // RecordedItem is one record that the step saw.
 type RecordedItem struct {
-	MessageID  *string `json:"message_id"` // null for what Mneme or a policy inserted
+	MessageID  *string `json:"message_id"` // null for messages that Mneme or a policy inserted
 	Turn       uint32  `json:"turn"`
 	Atom       uint32  `json:"atom"`
 	Role       uint8   `json:"role"`
@@ -50,7 +50,7 @@ type RecordedItem struct {
 	Flags      uint32  `json:"flags"`
 	Tokens     uint32  `json:"tokens"`
 	Compressed uint32  `json:"compressed_tokens"`
-	Text       string  `json:"text"` // of what earlier steps changed or inserted; otherwise ""
+	Text       string  `json:"text"` // of messages that earlier steps changed or inserted; otherwise ""
 }
 
 // Recorded returns what a step of a decision saw. It returns the errors of Replay, and out_of_range if there is no such
@@ -96,7 +96,7 @@ func (svc *Service) Recorded(ctx context.Context, c ident.Caller, projectID, id 
 	return out, nil
 }
 
-// upTo makes a decision's window with only the first steps of its pipeline.
+// upTo returns a decision's window with only the first steps of its pipeline.
 func (svc *Service) upTo(ctx context.Context, tenant string, d *decision.Decision, asked *window.Request,
 	pinned *policy.Ready, steps int) (*window.Draft, error) {
 	ready := *pinned
@@ -165,7 +165,7 @@ func posted(m *chat.Message, it *plan.Item) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSuffix(raw, "}") + "," + string(own[1:])), nil
 }
 
-// tried runs a test with the step that it was made from, and describes how the result differs from what it expects.
+// tried runs a self-test on the step that it was made from, and describes how the result differs from the expected one.
 func (svc *Service) tried(ctx context.Context, tenant string, s *policy.Step, t *selfTest) (string, error) {
 	turns, _, err := splitTurns(chat.OpenAIChat, t.Messages)
 	if err != nil {

@@ -37,7 +37,8 @@ type CallCost struct {
 const (
 	// walkTurns is the number of turns at the end of a session whose windows are compared.
 	walkTurns = 8
-	// walkMessages is how many of a session's newest messages are read for what its agent copied, and from where.
+	// walkMessages is how many of a session's newest messages are searched for the literals that its agent copied, and
+	// their sources.
 	walkMessages = 1000
 )
 
@@ -91,7 +92,8 @@ func factsOf(m *chat.Message) facts.Message {
 	return out
 }
 
-// after returns the messages of the first turn that begins behind a number of messages, and the text of those before.
+// after returns the messages of the first turn that begins after the given number of messages, and the text of those
+// before.
 func (t *storedTranscript) after(messages uint64) (turn []stored, before string) {
 	first := slices.IndexFunc(t.messages, func(m stored) bool { return m.Seq > messages })
 	if first < 0 {

@@ -64,14 +64,15 @@ type Provider struct {
 	send      func(*Cache, Request, []point) Usage
 }
 
-// OpenAI56Before are the models before gpt-5.6 (OCACHE): automatic, from 1,024 tokens, in steps of 128, writing is
-// free, 5 to 10 minutes without use, of which the lower bound is taken. The price of reading is that of gpt-5 to 5.5.
+// OpenAI56Before are the models before gpt-5.6 (OCACHE). Caching is automatic, from 1,024 tokens on, in steps of 128.
+// Writing is free. Entries expire after 5 to 10 minutes without use; 5 is assumed. The price of reading is that of
+// gpt-5 to 5.5.
 var OpenAI56Before = Provider{Name: "OpenAI before 5.6", Minimum: 1024, Read: .1, Write: 1, Life: 5 * time.Minute,
 	step: 128,
 	send: longest}
 
-// OpenAI56 are gpt-5.6 and later in their default mode (oa response_create_params, OCACHE): entries at breakpoints
-// alone, which are the latest user's or tool's message and the latest 3 explicit ones.
+// OpenAI56 are gpt-5.6 and later in their default mode (oa response_create_params, OCACHE). Entries are only at
+// breakpoints: the latest user's or tool's message, and the latest 3 explicit ones.
 var OpenAI56 = Provider{Name: "OpenAI from 5.6", Minimum: 1024, Read: .1, Write: 1.25, WriteLong: 1.25,
 	Life:     30 * time.Minute,
 	LifeLong: 12 * time.Hour, send: implicit}
@@ -81,8 +82,8 @@ var OpenAI56Explicit = Provider{Name: "OpenAI from 5.6, explicit", Minimum: 1024
 	WriteLong: 1.25,
 	Life:      30 * time.Minute, LifeLong: 12 * time.Hour, send: explicit}
 
-// Anthropic is a model with its minimum and its price of reading (D/prompt-caching, D/pricing): entries at breakpoints
-// alone; on reading, each breakpoint looks back over 20 blocks, itself included.
+// Anthropic returns a model with its minimum and its price of reading (D/prompt-caching, D/pricing). Entries are only
+// at breakpoints. For reading, each breakpoint looks back over 20 blocks, including itself.
 func Anthropic(name string, minimum int, read float64) Provider {
 	return Provider{Name: name, Minimum: minimum, Read: read, Write: 1.25, WriteLong: 2, Life: 5 * time.Minute,
 		LifeLong: time.Hour, send: lookback}
@@ -97,7 +98,7 @@ var DeepSeek = Provider{Name: "DeepSeek V4", Read: 1. / 30, Write: 1, Life: 3 * 
 type Cache struct {
 	provider Provider
 	entries  map[[32]byte]entry
-	seen     map[[32]byte]bool // every prefix ever sent; DeepSeek alone notices where prompts part
+	seen     map[[32]byte]bool // every prefix ever sent; only DeepSeek notices where prompts differ
 }
 
 type entry struct {
@@ -216,7 +217,7 @@ func implicit(c *Cache, r Request, points []point) Usage {
 		at, asked)
 }
 
-// explicit writes and reads at the client's breakpoints alone.
+// explicit writes and reads only at the client's breakpoints.
 func explicit(c *Cache, r Request, points []point) Usage {
 	var at []point
 	for i := len(points) - 1; i >= 0 && len(at) < 4; i-- {
@@ -261,7 +262,8 @@ func lookback(c *Cache, r Request, points []point) Usage {
 	return c.breakpoints(r.At, read, at, asked)
 }
 
-// units reads the longest prefix that is a unit, and makes units where prompts end, answers end, and prompts part.
+// units reads the longest prefix that is a unit. It makes units at the end of the prompt, at the end of the answer, and
+// where the prompt begins to differ from an earlier one.
 func units(c *Cache, r Request, points []point) (u Usage) {
 	parted := -1
 	for i := len(points) - 1; i >= 0; i-- {

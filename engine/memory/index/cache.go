@@ -28,7 +28,7 @@ const (
 	statesBytes = 4 << 20
 )
 
-// cache is what a process remembers of indexes. It is safe for concurrent use.
+// cache is the part of indexes that a process keeps in memory. It is safe for concurrent use.
 type cache struct {
 	states *lru.Map[*cachedState]
 	parts  *lru.Map[any] // cachedTerm, *united, []byte of a document, *dictionary
@@ -40,7 +40,7 @@ type cache struct {
 type cachedState struct {
 	sync.Mutex
 	name   string
-	number uint64 // the beginning of the parts' keys: not the same for any two states without a common history
+	number uint64 // the beginning of the parts' keys; two states have the same only if they have a common history
 }
 
 func newCache() *cache {
@@ -142,8 +142,8 @@ func (c *cache) grow(s *cachedState, name string, b termBlocks) {
 	})
 }
 
-// advance tells that this process changed the space from one state into another, in which the blocks of the terms,
-// and the documents at the places, are different.
+// advance records that this process changed the space from one state to another, in which the blocks of these terms and
+// the documents at these places are different.
 func (c *cache) advance(s *cachedState, from, to string, terms []string, places []rank.Place) {
 	s.Lock()
 	defer s.Unlock()
@@ -218,10 +218,10 @@ func appendPlace(b []byte, at rank.Place) []byte {
 // dictionary is the terms in blocks that begin with a letter, sorted. It may have terms whose last block is gone.
 type dictionary struct {
 	terms []string
-	whole bool // otherwise there are more terms behind the last one
+	whole bool // otherwise there are more terms after the last one
 }
 
-// with returns a dictionary that has more terms. Those behind the last term of one that is not whole are left out.
+// with returns a dictionary with more terms. Terms after the last one of an incomplete dictionary are left out.
 func (d *dictionary) with(more []string) *dictionary {
 	all := slices.Clone(d.terms)
 	for _, term := range more {

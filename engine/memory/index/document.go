@@ -183,12 +183,12 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 	return true, nil
 }
 
-// From how many places a memory without a session takes one at random, as powers of two. With fewer places the index is
-// smaller, but two writers choose the same place sooner.
+// A memory without a session takes a random place among this many, as powers of two. With fewer places the index is
+// smaller, but two writers are more likely to choose the same place.
 const (
 	firstDraw = 10 // within the millisecond
 	laterDraw = 20 // within about a second
-	lastDraw  = 24 // and directly for a batch with so many documents in a run:
+	lastDraw  = 24 // and directly, for a batch with this many documents in a run:
 	longRun   = 16
 )
 
@@ -286,9 +286,9 @@ func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, l
 	return epoch, nil
 }
 
-// noteKeys returns the keys of the space's job, and of the notes that some document of a namespace was stemmed in a
-// language. The job stays as long as the project, because nobody could delete it and know that no document is being added at the same
-// time.
+// noteKeys returns the keys of the space's job, and of the notes about the languages in which documents of a namespace
+// were stemmed. The job stays as long as the project, because whoever deletes it could not know that no document is
+// being added at the same time.
 func (s Space) noteKeys(namespace uint64, languages ...string) [][]byte {
 	keys := [][]byte{s.jobKey()}
 	for _, latin := range languages {

@@ -30,7 +30,7 @@ type Service struct {
 	db       *records.DB
 	jobs     *jobs.Service
 	analyser Analyser
-	added    atomic.Uint32 // batches with fresh documents; every so many of them wake the job
+	added    atomic.Uint32 // batches with fresh documents; the job is woken after every foldAt of them
 	tails    Kept
 	cache    *cache
 

@@ -12,9 +12,8 @@ import (
 )
 
 // A namespace is a boundary: a query in one is answered as if the project had no other. Places begin with the number of
-// the namespace, so a term's postings of one namespace are adjacent, and a query reads the blocks that hold them. What
-// ranking and spelling ask of the corpus comes from these postings, and from the counts that folds keep for each
-// namespace.
+// the namespace, so a term's postings of one namespace are adjacent, and a query reads the blocks that contain them.
+// Ranking and spelling use only these postings, and the counts that folds keep for each namespace.
 
 // maxRanges limits the namespaces whose blocks are read by range. If there are more, whole terms are read, and the
 // postings of other namespaces are left out.
@@ -89,8 +88,8 @@ func (s *search) namespaceRanges() (out []store.Range) {
 	return out
 }
 
-// readNamespaces sets the numbers of the namespaces that the query may see, if it may not see all. It returns what is
-// in blocks of them, and whether there are more of them than before.
+// readNamespaces sets the numbers of the namespaces that the query may see, unless it may see all. It returns the
+// counts of their documents in blocks, and reports whether there are more namespaces than before.
 func (s *search) readNamespaces(found [][]store.Item) (in rank.Corpus, grown bool) {
 	numbers := map[uint64]bool{}
 	for _, path := range s.Under {
@@ -135,8 +134,8 @@ func (s *search) insidePath(path string) bool {
 	return s.Under == nil || slices.ContainsFunc(s.Under, func(u string) bool { return ident.PathWithin(path, u) })
 }
 
-// namespaceBlocks returns the range of the block before those that begin in a namespace, which may hold its first
-// postings, and the range of those.
+// namespaceBlocks returns two ranges. before is the last block that begins before the namespace, which may have its
+// first postings. rng is the blocks that begin in the namespace.
 func (s Space) namespaceBlocks(term string, number uint64) (before, rng store.Range) {
 	from := s.blockKey(term, rank.Place{Namespace: number})
 	rng = records.PrefixRange(from[:len(from)-placeSize+8])

@@ -25,7 +25,7 @@ type Query struct {
 	Viewer string    // The viewer sees documents of this group and those without a group. If empty, it sees all.
 	Limit  int       // the maximum number of hits
 	Near   *Near     // a vector whose neighbours are found too and that counts in scores; nil means only words count
-	Under  []string  // paths of namespaces: the query knows nothing but what is in them and below; nil means all
+	Under  []string  // paths of namespaces: the query knows only what is in them and below; nil means all
 
 	// StreamIn, if not nil, is the number of the namespace that Filter.Stream is in.
 	StreamIn *uint64
@@ -114,7 +114,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 	return hits, s.damaged || s.capped || state != ready, nil
 }
 
-// question is what a query asks for, once its words are stemmed.
+// question is a query after its words are stemmed.
 type question struct {
 	words   []rank.Word
 	without []rank.Word
@@ -167,7 +167,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	s.readModel(read.model)
 	if s.Under != nil {
 		seen, grown := s.readNamespaces(read.namespaces)
-		if grown { // The blocks of what is new were not read.
+		if grown { // the blocks of new documents were not read
 			return s.rank(languages, oldest)
 		}
 		in.Documents, in.Terms = seen.Documents, seen.Terms

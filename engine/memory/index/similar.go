@@ -11,7 +11,7 @@ import (
 // Similar is a term whose meaning is like that of a word.
 type Similar struct {
 	Term   string
-	Weight float64 // what an occurrence of the term counts, of one of the word
+	Weight float64 // the weight of an occurrence of the term, relative to one of the word
 }
 
 // Limits of similar words. Long texts hold some word that is similar to anything, so similar words count in short ones
@@ -119,8 +119,8 @@ func quotes(query, word string) bool {
 	return false
 }
 
-// softened adds the short documents of a similar term to those of others. A document with several counts the one that
-// counts most.
+// softened adds the short documents of a similar term to those of others. A document with several similar terms counts
+// the one with the highest weight.
 func softened(soft, list []rank.Posting, weight float64) []rank.Posting {
 	out := make([]rank.Posting, 0, len(soft)+len(list))
 	for _, p := range list {

@@ -35,9 +35,9 @@ func (s Space) jobKey() []byte    { return records.FoldJob.Key(s.Project, s.Kind
 func (s Space) corpusKey() []byte { return records.RecallCorpus.Key(s.Project, s.Kind) }
 func (s Space) epochKey() []byte  { return records.RecallEpoch.Key(s.Project, s.Kind) }
 
-// Number returns the number that stands for the namespace with a path in places of the project's documents: 0 for the
-// namespace without parts. It is a hash that only the project's own incarnation determines, so nobody can choose paths
-// that have the same number.
+// Number returns the number that represents a namespace in the places of the project's documents: 0 for the namespace
+// without parts. It is a hash that also depends on the project's incarnation, so nobody can choose paths that have the
+// same number.
 func (s Space) Number(path string) uint64 {
 	if path == "" {
 		return 0

@@ -111,9 +111,9 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stre
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
-// RemoveDocuments removes a chunk of a stream's documents for whose numbers gone is true from a space. It returns how
-// many it removed and whether there may be more. None has a number lower than oldest, and documents are in the order of
-// their numbers.
+// RemoveDocuments removes a chunk of a stream's documents from a space: those for whose numbers gone returns true. It
+// returns how many it removed, and whether there may be more. No document has a number lower than oldest, and documents
+// are ordered by number.
 func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream records.Stream, oldest uint64, gone func(number uint64) bool) (
 	n int, more bool, err error) {
 	corpus, err := t.Look(s.corpusKey())

@@ -51,7 +51,8 @@ func (k *Kept) Take(state string) *Tails {
 // made. It is called once that state is stored.
 func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 	for term, tail := range changed {
-		// What was read shares its memory with everything from the same read, and a term with those of its document.
+		// The data that was read shares memory with everything from the same read, and a term shares memory with those
+		// of its document.
 		tail.Key, tail.Value = bytes.Clone(tail.Key), bytes.Clone(tail.Value)
 		if before, known := t.of[term]; known {
 			t.size -= cost(term, before)

@@ -17,7 +17,7 @@ import (
 // Limits of looking for variants of a word: terms that begin with it, or that it may be a misspelling of.
 const (
 	rareWord       = 1      // documents: a word in more of them is not a misspelling
-	usualWord      = 256    // documents: compounds of a word in so many are not looked for
+	usualWord      = 256    // documents: if a word occurs in more, its compounds are not looked for
 	farMore        = 10     // a rare word may be a misspelling only of a word in this many times as many documents
 	maxVariants    = 64     // of a word
 	maxTypos       = 4      // of a word, as possible intended words

@@ -21,7 +21,7 @@ const (
 // do not count. The search also sets Differs if the model is a static one, and the space's vectors are of another.
 type Near struct {
 	Model  rank.Model
-	Weight float64 // what the nearest document gets: see rank.Share
+	Weight float64 // the score of the nearest document: see rank.Share
 	rank.Quantised
 	Length  uint32
 	Differs bool

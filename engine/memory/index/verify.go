@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks holds what is known about a tenant's indexes. Their records come after jobs and projects, space by space. The
+// Checks has what is known about a tenant's indexes. Their records come after jobs and projects, space by space. The
 // words of a document are not compared with its text, because another version of the analyser may have produced them.
 type Checks struct {
 	jobs     map[Space]bool               // whether there is a job
@@ -78,16 +78,16 @@ type Seen struct {
 	Docs     map[rank.Place]*Doc
 	Ends     map[records.Stream]uint64 // by stream: the place after its last document
 	Counts   map[records.Stream]uint64 // by stream: the number of documents
-	counts   namespaceCounts           // of documents in blocks, less what records of namespaces say
+	counts   namespaceCounts           // of documents in blocks, minus the counts in the records of namespaces
 	Lost     bool                      // a document is damaged
 	lostBits bool                      // a block is damaged
 	rec      corpusRecord
 	oldest   uint32 // of a fresh document, or of a mark
 	dead     int
-	bits     map[rank.Place][]byte // of vectors whose bytes have not come yet
+	bits     map[rank.Place][]byte // of vectors whose bytes were not read yet
 }
 
-// Doc is a document whose postings and memory have not all come yet.
+// Doc is a document whose postings and memory were not all read yet.
 type Doc struct {
 	ID       string
 	Says     uint64 // Fingerprint of the document
@@ -192,7 +192,7 @@ func (c *Checks) counts(s *verify.Space, it store.Item) {
 	}
 }
 
-// namespace subtracts what a namespace's record counts from what there is.
+// namespace subtracts the counts in a namespace's record from those of its documents.
 func (c *Checks) namespace(s *verify.Space, it store.Item) {
 	x := c.Of(s, it.Key)
 	if x == nil {
@@ -204,7 +204,7 @@ func (c *Checks) namespace(s *verify.Space, it store.Item) {
 	case !s.Decode(it, &n):
 		x.Lost = true
 	case n.Documents <= 0:
-		s.Mismatch("it counts %d documents, and exists only where there are some", n.Documents)
+		s.Mismatch("it counts %d documents, but exists only if there are any", n.Documents)
 	}
 	of := x.counts[path]
 	x.counts[path] = namespaceRecord{of.Documents - n.Documents, of.Terms - n.Terms}
@@ -375,7 +375,7 @@ func (c *Checks) end(s *verify.Space) {
 	for stream := range x.Ends {
 		if stream.Number != 0 && (x.Kind == records.RecallMemories || !c.Goes(stream.Number)) {
 			at(records.RecallStream, records.RecallStream.Key(x.Project, x.Kind, stream)).
-				Missing("it is not told where the stream goes on")
+				Missing("the record of its next position is missing")
 		}
 	}
 	for path, n := range x.counts {

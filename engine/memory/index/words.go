@@ -32,7 +32,7 @@ func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error)
 	blocks := s.blocksOf(terms, "")
 	q := store.Query{Ranges: []store.Range{s.Space.fresh(oldest)}}
 	for _, rng := range blocks.ranges {
-		// In namespaces, blocks hold postings of others, which must not count.
+		// In namespaces, blocks also have postings of other namespaces, which must not count.
 		rng.KeysOnly = s.numbers == nil
 		if rng.Limit == 0 {
 			rng.Limit = countedBlocks
@@ -222,7 +222,7 @@ func (s *search) gatherAll(q *rank.Request, words []asked) error {
 	return nil
 }
 
-// withName adds to the word what a speaker with this name said.
+// withName also selects for the word the messages of the speaker with this name.
 func (a asked) withName() asked {
 	a.Terms, a.blocks = append(slices.Clone(a.Terms), a.name), append(slices.Clone(a.blocks), a.said)
 	return a

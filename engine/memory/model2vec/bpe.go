@@ -19,7 +19,7 @@ type bpe struct {
 	whole    bool // a word that is a token is not split
 }
 
-// merge is what a pair of tokens becomes. Those with a lower rank come first.
+// merge is the token that a pair of tokens becomes. Those with a lower rank come first.
 type merge struct {
 	rank int
 	id   int32

@@ -49,8 +49,8 @@ type Model struct {
 	tokens    *tokenizer
 	rows      []int8    // the table: each row relative to its scale
 	scales    []float32 // by row
-	weights   []float32 // by token; nil: all 1
-	mapping   []int32   // the row of each token; nil: the token's number
+	weights   []float32 // by token; nil if all are 1
+	mapping   []int32   // the row of each token; nil if it is the token's number
 	dims      int
 	maxTokens int // of a text; 0 means no limit
 	maxRunes  int // of a text, before it is split into tokens; 0 means no limit

@@ -110,7 +110,7 @@ func (n *normalizer) sequence(depth int) (func(string) string, error) {
 	}, nil
 }
 
-// Limits of texts, which no useful normalizer meets: of one that takes the place of another, and of a whole text.
+// The limits of a replacement text and of a whole text. No useful normalizer reaches them.
 const (
 	maxReplacement = 256
 	maxNormalised  = 64 << 10
@@ -174,7 +174,7 @@ func without(text string, class *unicode.RangeTable) string {
 	}, text)
 }
 
-// lower maps each character to lower case, alone: a sigma at the end of a word becomes no final sigma.
+// lower maps each character to lower case separately: a sigma at the end of a word does not become a final sigma.
 func lower(text string) string {
 	return strings.Map(unicode.ToLower, strings.ReplaceAll(text, "İ", "i\u0307"))
 }

@@ -154,7 +154,7 @@ func half(bits uint16) float64 {
 	case 0:
 		x = math.Ldexp(fraction, -24)
 	case 31:
-		return math.NaN() // or infinite: not finite, all the same
+		return math.NaN() // or infinite, which is not finite either
 	default:
 		x = math.Ldexp(1024+fraction, exponent-25)
 	}

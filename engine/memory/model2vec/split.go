@@ -174,8 +174,8 @@ func truth(b bool) int {
 	return 0
 }
 
-// isPunctuation reports whether BERT takes a character for punctuation: all of ASCII that is no letter, digit or space,
-// and Unicode's.
+// isPunctuation reports whether a character is punctuation for BERT: in ASCII everything that is not a letter, digit or
+// space, and otherwise Unicode's punctuation.
 func isPunctuation(r rune) bool {
 	return unicode.IsPunct(r) || r > ' ' && r < 0x7F && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }

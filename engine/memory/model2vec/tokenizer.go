@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// tokenizer splits texts into tokens as a tokenizer.json of Hugging Face's library says. A text that spells a special
-// token, such as [MASK], is taken for ordinary text.
+// tokenizer splits texts into tokens as described by a tokenizer.json of Hugging Face's library. A text that spells a
+// special token, such as [MASK], counts as ordinary text.
 type tokenizer struct {
 	normalise    func(string) string
 	split        func([]string) []string
 	model        encoder
-	unknown      int32   // the token of what is not in the vocabulary, or -1
+	unknown      int32   // the token for text that is not in the vocabulary, or -1
 	ids          []int32 // all tokens
 	medianLength int     // of the tokens, in code points
 }
@@ -189,7 +189,7 @@ func (w *wordPiece) words(yield func(string, int32)) {
 	}
 }
 
-// fallback are the tokens of single bytes, which stand for characters that the vocabulary lacks.
+// fallback has the tokens of single bytes, which are used for characters that are not in the vocabulary.
 type fallback [256]int32
 
 // fallbackOf returns the tokens of bytes in a vocabulary, or an error if one is missing.

@@ -148,7 +148,7 @@ type Ranking struct {
 
 	// If all documents are plain, the heap has only the best (plain.go).
 	ctx  context.Context
-	keep int        // how many are put into the heap next
+	keep int        // the number to put into the heap next
 	last *Candidate // the worst of those put into it; nil if all were
 }
 

@@ -231,8 +231,8 @@ func (r *Ranking) Why(c *Candidate) Why {
 	return y
 }
 
-// before reports whether a candidate comes before another: the better one, of equal scores the newer one, then the one
-// at the later place.
+// before reports whether a candidate comes before another: the one with the higher score, then the newer one, then the
+// one at the later place.
 func (c *Candidate) before(d *Candidate) bool {
 	if c.Score != d.Score {
 		return c.Score > d.Score

@@ -17,7 +17,7 @@ func isStop(term string) bool { return strings.HasPrefix(term, StopMark) }
 // BackwardsMark begins the terms of long words spelled backwards, by which compounds are found by their ending.
 const BackwardsMark = "<"
 
-// Spelled returns a term as it is read.
+// Spelled returns a term in readable form.
 func Spelled(term string) string {
 	back, found := strings.CutPrefix(term, BackwardsMark)
 	if !found {
@@ -28,7 +28,7 @@ func Spelled(term string) string {
 	return string(letters)
 }
 
-// maxSpeakerWords limits the words of a name by which what its bearer said is found.
+// maxSpeakerWords limits the words of a name that find the messages of its bearer.
 const maxSpeakerWords = 4
 
 // SpeakerTerms returns the terms of the words of a speaker's name. All texts of the speaker have them, so that they are

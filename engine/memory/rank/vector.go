@@ -85,7 +85,7 @@ func StaticModel(digest [sha256.Size]byte) Model {
 // Static reports whether the tag is that of a static model.
 func (m Model) Static() bool { return string(m[:len(staticTag)]) == staticTag }
 
-// Of returns what follows the model's tag, or nil if the tag is another one or nothing follows it.
+// Of returns the vector after the model's tag, or nil if the tag is another one or there is no vector.
 func (m Model) Of(tagged []byte) []byte {
 	if len(tagged) <= len(m) || Model(tagged) != m {
 		return nil
@@ -93,7 +93,7 @@ func (m Model) Of(tagged []byte) []byte {
 	return tagged[len(m):]
 }
 
-// BitBytes returns the number of bytes for the bits of so many dimensions.
+// BitBytes returns the number of bytes for the bits of n dimensions.
 func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
 
 // Hamming returns the number of bits in which two equally long bit vectors differ.

@@ -5,9 +5,9 @@ type Weights struct {
 	Saturation    float64 // BM25's k1: how soon further occurrences of a word stop counting
 	Normalisation float64 // BM25's b: how much the length of a document matters
 
-	// The weight of an occurrence of a word in the document before, in a question before, in the document after, and in
-	// those one further. All are reduced by the text's own length: a text of NearLength terms gets half, because it says
-	// itself what it is about.
+	// These are the weights of an occurrence of a word in the document before, in a question before, in the document
+	// after, and in the next ones further away. All are reduced by the text's own length: for a text of NearLength
+	// terms by half, because a long text is clear by itself.
 	Before, Asked, Behind, Second float64
 	NearLength                    float64
 

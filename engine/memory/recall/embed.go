@@ -51,7 +51,7 @@ type walk struct {
 	after    *rank.Place       // The documents up to here no longer wait, as far as is known.
 	most     int               // texts in the next call; reduced after a failure, to find a single text that is refused
 	failures int               // failures that the texts may have caused
-	refused  []index.Embedding // documents that failed as the only text of a call since the last success; the next results tell whether they caused it
+	refused  []index.Embedding // documents that failed as the only text of a call since the last success; the next results show whether they caused it
 	paused   time.Time         // no call before this time
 }
 

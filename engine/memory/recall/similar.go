@@ -33,7 +33,7 @@ const (
 	similarPairs  = 1000
 	similarSample = 1024 // words of which the pairs are compared
 
-	similarShare  = .5      // what an occurrence of the nearest possible word counts
+	similarShare  = .5      // the weight of an occurrence of the nearest possible word
 	similarTerms  = 100_000 // of a model; its later tokens are rarer words
 	similarBySign = 256     // terms whose vectors are compared
 	similarKept   = 64      // of a word
@@ -73,7 +73,7 @@ func findSimilar(m StaticModel, termOf func(string) string) *similarWords {
 	}
 	for n := range sums {
 		q, err := rank.Quantise(s.centred(sums[n]))
-		if err != nil { // It equals the mean, so it is like nothing.
+		if err != nil { // it equals the mean, so it is similar to nothing
 			q.Bytes = make([]byte, len(s.mean))
 		}
 		s.vectors, s.signs = append(s.vectors, q.Bytes), append(s.signs, signsOf(q.Bytes))

@@ -23,8 +23,8 @@ type StaticModel interface {
 // Static is the operator's static model.
 type Static struct {
 	Model StaticModel // nil: there is none
-	// Adopt says that vectors of another static model are made again with this one. Otherwise another server may have
-	// that model, and the two would remake each other's vectors.
+	// Adopt replaces vectors made with another static model by vectors of this one. Without it, two servers with
+	// different models would keep replacing each other's vectors.
 	Adopt bool
 }
 

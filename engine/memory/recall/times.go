@@ -8,8 +8,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
-// ofTimes handles a query that asks only for a time, such as "what did I do yesterday?". It finds what is of that time,
-// newest first. It returns false if the query asks for something else that can be found, or nothing is of that time.
+// ofTimes handles a query that asks only for a time, such as "what did I do yesterday?". It finds hits from that time,
+// newest first. It returns false if the query also asks for something else that can be found, or if there are no hits
+// from that time.
 func (r *recalling) ofTimes() (bool, error) {
 	times, rest := rank.TimesOf(r.Query.Query, r.now())
 	days := times.Days(r.now())

@@ -36,7 +36,7 @@ type indexed struct {
 // projectStream is a session in a project's index.
 type projectStream struct{ pinc, sinc ident.Incarnation }
 
-// NewChecks returns the checks of one tenant, and gives those of the index what they need to know about transcripts.
+// NewChecks returns the checks of one tenant. They tell the index's checks how far transcripts are indexed.
 func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Checker {
 	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
 		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]indexed{}, dead: map[projectStream]uint64{}}
@@ -97,7 +97,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	case err != nil:
 		s.Malformed("it does not decode: %v", err)
 	case end > state.Next:
-		s.Mismatch("the stream goes on at %d, it has a document at %d", state.Next, end-1)
+		s.Mismatch("the next position of the stream is %d, but it has a document at %d", state.Next, end-1)
 	}
 	if x.Kind != records.RecallTranscript {
 		return
@@ -105,7 +105,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	c.indexed[projectStream{x.Project, sinc}] = indexed{state.Messages, state.Edits, state.Superseded}
 	switch {
 	case c.sessions.Missing(sinc):
-		s.Orphan("it tells how far a session is indexed that does not exist")
+		s.Orphan("it says how far a session is indexed, but the session does not exist")
 	case h == nil:
 	case state.Namespace != index.Transcripts(x.Project).Number(ident.NamespacePath(h.Namespace)):
 		h.Of(s).Mismatch("it is indexed in another namespace than %q", ident.NamespacePath(h.Namespace))

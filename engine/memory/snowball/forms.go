@@ -48,7 +48,7 @@ type indexing struct {
 	original string
 	words    []word
 	lang     *language     // of the text's Latin words
-	clauses  [][]*language // what the Latin words of each clause are stemmed in
+	clauses  [][]*language // the language in which the Latin words of each clause are stemmed
 	cyrillic *language
 	out      rank.Indexed
 	further  []string // forms, which come after the words
@@ -275,7 +275,7 @@ var (
 
 func spacedIdentifiers(by *regexp.Regexp, text string) (out []string) {
 	// Searching a text is slow, so only words followed by a number are searched, with the words next to them.
-	before, at := 0, 0 // where the space before the word is, or the text begins, and where the space after it is
+	before, at := 0, 0 // positions of the space before the word, or of the beginning of the text, and of the space after it
 	for {
 		next := strings.IndexByte(text[at:], ' ')
 		if next < 0 {

@@ -123,7 +123,7 @@ func longWord(text string) bool {
 // Hebrew joins some short words to the next.
 const hebrewPrefixes = "והבכלמש"
 
-// hebrewForms returns a Hebrew word without one such prefix, and without two.
+// hebrewForms returns a Hebrew word without its first letter, and without its first two, if these are prefixes.
 func hebrewForms(w string) (forms []string) {
 	first, _ := utf8.DecodeRuneInString(w)
 	if !unicode.Is(unicode.Hebrew, first) {
@@ -158,7 +158,8 @@ func spelledOut(w string) string {
 	return ""
 }
 
-// contracted returns a word with the letters of German, and of Nordic languages, that may also be spelled with two.
+// contracted returns the spellings of a word in which pairs of letters are written as one letter, as in German or in
+// Nordic languages.
 func contracted(w string) (out []string) {
 	for _, by := range contract {
 		if other := by.Replace(w); other != w {

@@ -39,9 +39,9 @@ type Match struct {
 // Find determines how a request, given by the hashes of its messages, relates to a stored history. assistant reports
 // whether the model wrote message i of the request.
 //
-// A tail is a run of at least two messages, one of them the model's, with which the stored history ends. Find tries it
-// before a divergence: after an edit there is no answer yet, so if the request contains the end of the stored history,
-// the client has trimmed the beginning, even if the request begins as the history does.
+// A tail is a run of at least two messages at the end of the stored history, one of them the model's. Find tries it
+// before a divergence. After an edit there is no answer yet; so if the request contains the end of the stored history,
+// the client has trimmed the beginning, even if the request begins like the history.
 func Find(s Stored, request []Hash, assistant func(i int) bool) Match {
 	stored := s.Len()
 	if stored == 0 {

@@ -183,7 +183,7 @@ func (r *Request) text(name string) (s string) {
 	return strings.TrimSpace(s)
 }
 
-// named returns the client's id if it passes the check, else a hash of it.
+// named returns the client's id if it passes the check, or otherwise a hash of it.
 func named(id string, check func(field, id string) error) string {
 	if id == "" || check("", id) == nil {
 		return id

@@ -492,11 +492,13 @@ func Trims(line Line, run Run) bool {
 	if run.To <= edge.To || !Begins(line, run.From) {
 		return false
 	}
-	asked := 0
+	asked, follows := 0, false
 	for i := max(run.From, edge.To); i < run.To; i++ {
-		if line.Role(i) == User && line.Living(i) {
+		is := line.Role(i) == User && line.Living(i)
+		if is && !follows { // Messages of the user's in a row, such as a question and its context, are one question.
 			asked++
 		}
+		follows = is
 	}
 	return asked >= manyAsked || edge.Moves+1 >= habit
 }

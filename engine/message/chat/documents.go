@@ -18,8 +18,8 @@ type Document struct {
 	File bool       // only the format of the message shows it
 }
 
-// Documents returns the documents of a tool's message that are text and not empty, in order, and reports whether it has
-// others: PDFs, and what a provider or a website holds. It returns nil for other roles.
+// Documents returns the text documents of a tool's message that are not empty, in order, and reports whether it has
+// others: PDFs, and documents at a provider or a website. It returns nil for other roles.
 func (m *Message) Documents() (documents []Document, others bool) {
 	m.editDocuments(func(p *part, text string) []byte {
 		if text != "" {
@@ -32,8 +32,8 @@ func (m *Message) Documents() (documents []Document, others bool) {
 	return documents, others
 }
 
-// WithDocuments returns the message with other texts of its Documents. A document whose text changes keeps all else but
-// its citations, which name places in the text. texts has one element for each document.
+// WithDocuments returns the message with other texts for its Documents. A document whose text changes keeps everything
+// but its citations, which refer to positions in the text. texts has one element for each document.
 func (m *Message) WithDocuments(texts []string) Message {
 	out, at := *m, 0
 	raw := m.editDocuments(func(p *part, text string) []byte {
@@ -62,8 +62,8 @@ func (m *Message) WithoutDocuments() Message {
 	return out
 }
 
-// editDocuments calls change for each part of a tool's message that is not a text, with the text of a document or "".
-// It returns Raw with what change returns in the part's place; nil removes the part.
+// editDocuments calls change for each part of a tool's message that is not text, with the text of a document or "". It
+// returns Raw with each part replaced by the result of change; nil removes the part.
 func (m *Message) editDocuments(change func(p *part, text string) []byte) []byte {
 	if m.Role != plan.RoleTool || m.Raw == nil {
 		return m.Raw
@@ -107,8 +107,8 @@ func editParts(f Format, content []byte, change func(p *part, text string) []byt
 	})
 }
 
-// eachElement returns an array with what change returns for each of its elements; nil removes it. If nothing changes, or
-// the value is no array, the result is the value itself.
+// eachElement returns an array with each element replaced by the result of change; nil removes it. If nothing changes,
+// or the value is not an array, the result is the value itself.
 func eachElement(list []byte, change func(raw []byte) []byte) []byte {
 	if !rawjson.IsArray(list) {
 		return list

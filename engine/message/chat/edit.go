@@ -124,7 +124,7 @@ func pretty(text string) string {
 	return b.String()
 }
 
-// Question returns a user message that stands for an earlier turn, which its text names. The flat text shows no
+// Question returns a user message that represents an earlier turn, which its text names. The flat text shows no
 // speaker.
 func Question(text string) Message {
 	return Message{Role: plan.RoleUser, Kind: plan.KindChat, Text: text, bare: true}

@@ -39,8 +39,8 @@ var named = map[string]string{
 	itemApproval:       itemApproved,
 }
 
-// OutputOf is the type of the item that answers a call of a type; empty where the type is no call's. A call names
-// itself in IDField.
+// OutputOf is the type of the item that answers a call of this type, or empty if this type is not a call. A call's id
+// is in IDField.
 func OutputItemOf(call string) string {
 	if output, ok := named[call]; ok {
 		return output

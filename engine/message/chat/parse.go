@@ -29,7 +29,7 @@ const (
 	CodeOrphanResult    = "orphan_result"    // a result that answers no call is kept as a note
 )
 
-// Skipped is a posted element that is not stored as it came, and why. Turn is its turn in a file with many turns.
+// Skipped is a posted element that is not stored unchanged, and the reason. Turn is its turn in a file with many turns.
 type Skipped struct {
 	Turn   uint32 `json:"turn,omitempty"`
 	Index  int    `json:"index"`

@@ -15,9 +15,9 @@ func itemKind(o *object) string {
 	return kind
 }
 
-// opaqueItem reads an item of a type that other formats do not have, or that is unknown. It is kept as it came, as part
-// of what it belongs to: a call with its output, the model's own items with the message or the call that they led to,
-// and anything else separately.
+// opaqueItem reads an item of a type that other formats do not have, or that is unknown. The item stays unchanged and
+// becomes part of another message: a call together with its output, the model's own items together with the message or
+// call that they led to. Any other item is a message by itself.
 func (p *parser) opaqueItem(index int, kind string, m Message, o *object) *problem {
 	m.Role = plan.RoleAssistant
 	if IsOutputItem(kind) {

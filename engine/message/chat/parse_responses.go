@@ -135,7 +135,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	return nil
 }
 
-// fillOwn copies those of Mneme's own fields that this message lacks from another item of the same message.
+// fillOwn copies Mneme's own fields from another item of the same message, where this item has none.
 func (m *Message) fillOwn(from *Message) {
 	if m.Reasoning == "" {
 		m.Reasoning = from.Reasoning

@@ -26,8 +26,8 @@ func readEdit(raw []byte) editObject {
 	return o
 }
 
-// PartOf returns the kind of part, as policies know it, of a content part of a type, or 0. No two formats use one name
-// for different things.
+// PartOf returns the kind of a content part of a given type, as policies know it, or 0. No two formats use one name for
+// different things.
 func PartOf(typ string) plan.Parts {
 	switch typ {
 	case "image_url", "input_image", "image", "computer_screenshot":

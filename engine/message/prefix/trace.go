@@ -71,8 +71,8 @@ func (t *Trace) Append(dst []byte) []byte {
 
 var errTrace = errors.New("a window's trace does not parse")
 
-// ParseTrace reads what Append wrote. A trace of version 1 does not say which replies it is about, so it is read without
-// them and without its end: thinking that was made behind it then counts as made behind an unknown prompt.
+// ParseTrace decodes the result of Append. A trace of version 1 does not say which replies it is about, so it is read
+// without them and without its end: thinking made after it then counts as made after an unknown prompt.
 func ParseTrace(b []byte) (*Trace, error) {
 	if len(b) == 0 || b[0] < 1 || b[0] > traceVersion {
 		return nil, errTrace

@@ -6,9 +6,9 @@ import "sync/atomic"
 type Counts struct {
 	Windows      atomic.Uint64 // all recorded windows
 	Compared     atomic.Uint64 // those with a previous window
-	Cut          atomic.Uint64 // those that do not start with all history of the previous one
+	Cut          atomic.Uint64 // windows that do not begin with the whole history of the previous one
 	BeforeTokens atomic.Uint64 // of the previous windows
-	SharedTokens atomic.Uint64 // of these, what the windows start with
+	SharedTokens atomic.Uint64 // of these, the part with which the windows begin
 	LeftOut      atomic.Uint64 // thinking blocks that were left out
 }
 

@@ -1,6 +1,6 @@
 package prompt
 
-// ThinkingLeft says which of the models' thinking a window cannot show as it was.
+// ThinkingLeft describes thinking of the models that a window cannot show unchanged.
 type ThinkingLeft struct {
 	// LeftOut counts thinking blocks that the provider would refuse, because they were made after another prompt.
 	LeftOut int `json:"left_out"`
@@ -11,7 +11,7 @@ type ThinkingLeft struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// Left returns what a response says about thinking; nil if all of it is shown as it was.
+// Left returns the part of a response about thinking, or nil if all of it is shown unchanged.
 func (r *Result) Left() *ThinkingLeft {
 	t := &ThinkingLeft{LeftOut: len(r.Stripped), Strange: len(r.Strange)}
 	if t.LeftOut+t.Strange == 0 {

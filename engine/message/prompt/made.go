@@ -17,11 +17,11 @@ type Kept struct {
 	Made    map[int]prefix.Place // where pending messages with thinking were made, by index
 }
 
-// Trace determines at which place each reply in a turn was made. posted are the messages as posted, in a format. A
-// message that names a decision was made from that decision's window. If turn is the decision for the whole turn, the
-// reply after its pending messages was made from its window, and each further reply from what was added to it; of the
-// pending messages, the decision knows their places. find returns the decision with an id; nil if it is no longer
-// stored.
+// Trace determines where each reply in a turn was made. posted are the messages as posted, in a format. A message that
+// names a decision was made from that decision's window. If turn is the decision for the whole turn, the reply after
+// its pending messages was made from its window, and each later reply from that window and the messages added to it;
+// the decision knows the places of its pending messages. find returns the decision with an id, or nil if it is no
+// longer stored.
 func Trace(format render.Format, posted []json.RawMessage, messages []chat.Parsed, turn *Kept,
 	find func(id string) *Kept) {
 	t := tracing{format: format, posted: posted, behind: -1}
@@ -56,8 +56,8 @@ type tracing struct {
 	format render.Format
 	posted []json.RawMessage
 	turn   *Kept       // the decision for the whole turn; nil if there is none
-	behind int         // how many posted messages were its pending ones; -1 if they are others
-	at     prefix.Walk // unknown if it is not known how the next message was made
+	behind int         // the number of posted messages that were its pending ones; -1 if the posted ones are different
+	at     prefix.Walk // unknown if it is not known where the next message was made
 	goesOn bool        // the next message was made by adding to this one
 	begun  bool        // the messages after the pending ones were reached
 }

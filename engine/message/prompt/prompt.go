@@ -176,7 +176,7 @@ func (s *Sheet) start(w *render.Window) prefix.Walk {
 	return prefix.Start(system, s.Tools)
 }
 
-// walk walks along a window's parts and records its thinking: where each block is, and where it was made.
+// walk goes over a window's parts and records its thinking: the position of each block, and where it was made.
 func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	s.blocks, s.of, s.replies = s.blocks[:0], s.of[:0], s.replies[:0]
 	o := origins{Sheet: s}
@@ -200,7 +200,7 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 				s.note(e.Pending, start)
 			}
 		} else if e.Changed {
-			o.made = prefix.Walk{} // thinking behind a text that is another now
+			o.made = prefix.Walk{} // thinking after a text that has changed
 		}
 		now.Add(&p.Part)
 		if o.made.Known() {
@@ -209,7 +209,7 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	}
 }
 
-// origins works out where the messages of a window were made.
+// origins determines where the messages of a window were made.
 type origins struct {
 	*Sheet
 	made prefix.Walk // of the current message
@@ -217,9 +217,10 @@ type origins struct {
 	new  bool        // a pending reply was met that it did not show
 }
 
-// enter comes to the entry e, whose parts the given ones begin with; was is the pending message before it. Where the
-// request does not say where a pending reply was made, the window before may: it knows of the replies that it showed,
-// and the first that it did not show was made behind its end. Later ones were made by adding to that one.
+// enter starts on the entry e, with whose parts the given ones begin; was is the pending message before it. If the
+// request does not say where a pending reply was made, the previous window may: it knows the replies that it showed,
+// and the first one that it did not show was made after its end. Each later one was made after that and the messages in
+// between.
 func (o *origins) enter(was int, e *Entry, now *prefix.Walk, parts []render.Placed) {
 	var before *prefix.Reply
 	first := false
@@ -261,7 +262,7 @@ func replyID(parts []render.Placed) uint64 {
 	return parts[last].ID()
 }
 
-// note keeps where a pending message that thinks was made.
+// note records where a pending message with thinking was made.
 func (s *Sheet) note(pending int, made prefix.Place) {
 	if s.Made == nil {
 		s.Made = map[int]prefix.Place{}

@@ -52,8 +52,8 @@ func (s *Sheet) Shared(b *render.Builder) int {
 	return s.Before.Shared(s.shorts)
 }
 
-// Compare returns what the window has in common with the previous one, which must exist. base are the tokens of the
-// system prompt, and opening those of the message that the format may put first.
+// Compare returns what the window has in common with the previous one, which must exist. base is the number of tokens
+// of the system prompt, and opening that of the message that the format may put first.
 func (s *Sheet) Compare(b *render.Builder, rendered int, base, opening uint64) Compared {
 	shared := s.Shared(b)
 	out := Compared{Cut: shared < s.Before.Stored}

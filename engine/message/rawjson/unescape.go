@@ -50,8 +50,8 @@ func String(raw []byte) (string, bool) {
 	return text, err == nil
 }
 
-// escapedRune decodes the character in b, which begins with the u0000 of an escape, and returns how many bytes it
-// takes; 0 if there is none.
+// escapedRune decodes the character in b, which begins after the backslash of a \u escape, and returns the number of
+// bytes that it takes, or 0 if there is none.
 func escapedRune(b []byte) (r rune, size int) {
 	const one, pair = len(`u0000`), len(`u0000\u0000`)
 	if len(b) < one || b[0] != 'u' {

@@ -15,8 +15,8 @@ type Bound struct {
 	Encoding uint8    `json:"encoding"` // in which Words were counted
 	Memories []Memory `json:"memories"`
 	Style    uint8    `json:"style,omitempty"` // of its text
-	// Of is a hash of the message while it is pending, and Asked one of what was asked for, by which the next window
-	// knows them again.
+	// Of is a hash of the message while it is pending, and Asked a hash of the query. The next window recognises them
+	// by these.
 	Of    uint64 `json:"of,omitempty"`
 	Asked uint64 `json:"asked,omitempty"`
 }

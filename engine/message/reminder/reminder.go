@@ -29,7 +29,7 @@ type Recalled struct {
 	Shown             bool
 }
 
-// Style is the form of a reminder's text. A bound reminder keeps its style, so that a prompt goes on as it began.
+// Style is the form of a reminder's text. A bound reminder keeps its style, so that the prompt does not change.
 const (
 	oldStyle = 0 // only "\n" in a content is indented, so that a content can look like another memory's line
 	Style    = 1 // every character that ends a line is written as "\n" and indented
@@ -84,7 +84,7 @@ func Fit(memories []Recalled, style uint8, room uint64, count, whole func(string
 	return text, tokens
 }
 
-// Text is a reminder of these memories, "" where there are none.
+// Text returns the reminder for these memories, or "" if there are none.
 func Text(memories []Recalled, style uint8) string {
 	if len(memories) == 0 {
 		return ""

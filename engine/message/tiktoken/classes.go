@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the patterns distinguish characters by. Classes are bits, so that a set of them is one number.
+// class is the property by which the patterns distinguish characters. Classes are bits, so a set of them is one number.
 type class uint8
 
 const (

@@ -247,7 +247,7 @@ var quiet = map[string]bool{"type": true, "id": true, "call_id": true, "tool_use
 	"role": true, "cache_control": true, "logprobs": true, "phase": true, "index": true, "start_index": true,
 	"end_index": true}
 
-// values counts an unknown value by its texts. Members with encrypted data are estimated.
+// values counts the tokens of a value of unknown type by the texts in it. Members with encrypted data are estimated.
 func (b *Bill) values(raw []byte) {
 	b.mixed = true
 	switch {

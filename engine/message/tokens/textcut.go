@@ -31,14 +31,14 @@ func Known(text string, tokens, limit int, note string, count func(string) int) 
 	return known(text, tokens, limit, cut, count)
 }
 
-// Short shortens a text to at most limit tokens: about two thirds of what is left are its head, one third its tail, and
-// " … " stands between them. A text that fits is not changed.
+// Short shortens a text to at most limit tokens: about two thirds from its beginning, " … ", and one third from its
+// end. A text that fits is not changed.
 func Short(text string, limit int, count func(string) int) string {
 	out, _ := known(text, Uncounted, limit, cutShort, count)
 	return out
 }
 
-// cutter keeps about keep bytes of a text, head and tail, and returns the mark that stands between them.
+// cutter keeps about keep bytes of a text, from its beginning and its end, and returns the mark between them.
 type cutter func(text string, keep int) (head, mark, tail string)
 
 func known(text string, tokens, limit int, cut cutter, count func(string) int) (string, int) {

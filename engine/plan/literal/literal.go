@@ -39,7 +39,7 @@ type Literal struct{ Text, Label string }
 // sameLabel, and the label; the length of the literal, and the literal.
 type List string
 
-// sameLabel stands for the length of a label that is the one before.
+// sameLabel in place of a label's length means that the label is the previous one.
 const sameLabel = 0xff
 
 // MaxPacked is the maximum length of a List.
@@ -156,7 +156,7 @@ type scanner struct {
 	label string
 }
 
-// scan finds the literals of a text. In JSON, an escape is no part of a run: \nA12 has the literal A12.
+// scan finds the literals of a text. In JSON, an escape is not part of a run: \nA12 has the literal A12.
 func (s *scanner) scan(text string, isJSON bool) {
 	for i := 0; i < len(text); {
 		if classes[text[i]] == 0 {

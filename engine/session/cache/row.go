@@ -82,7 +82,7 @@ type Cut struct {
 	Fragments [4]Fragment
 }
 
-// Of identifies a truncation: what was cut and how.
+// Of identifies a truncation: which text was cut, and how.
 type Of struct {
 	Limit    uint32 // the most tokens to leave
 	Encoding uint8

@@ -206,8 +206,9 @@ func (svc *Service) ReadChange(ctx context.Context, tenant string, sinc ident.In
 // Formers are body records of messages by their numbers.
 type Formers map[uint64][]byte
 
-// Undo returns what messages of a session were after its first n changes, of those that were changed since; upto is the
-// number of its changes now. It returns nil and false if a change is not stored any more.
+// Undo returns the versions of messages after the session's first n changes, for those messages that were changed
+// later. upto is the current number of changes. It returns nil and false if one of the later changes is no longer
+// stored.
 func (svc *Service) Undo(ctx context.Context, tenant string, sinc ident.Incarnation, n, upto uint32) (Formers, bool, error) {
 	out := Formers{}
 	for ; n < upto; n++ {

@@ -39,7 +39,7 @@ func (f *History) Take(ft Place, t *Turn) error {
 	case ft.Continues && ft.Superseded && (run == nil || run.Messages[1]+1 != first || ft.Turn < run.Turns[0] ||
 		ft.Turn > run.Turns[1]):
 		return fault.InvalidField("turns", "invalid_turn",
-			"turn %d is superseded and may only go on behind others that are superseded with it", ft.Turn)
+			"turn %d is superseded, so it may only follow turns that are superseded with it", ft.Turn)
 	case ft.Continues && !ft.Superseded && (ft.Turn == 0 || ft.Turn != f.Superseded.LastTurn(f.Turns)):
 		return fault.InvalidField("turns", "invalid_turn",
 			"only the newest turn that lives may go on; that is %d, the file says %d", f.Superseded.LastTurn(f.Turns), ft.Turn)

@@ -51,7 +51,7 @@ type Header struct {
 
 	Costs *Costs // nil if the message consists of one text, calls and names, and costs Tokens in every format
 
-	// Literals are those of the message's text and of the arguments of its calls. They are unknown where the message was
+	// Literals are those of the message's text and of the arguments of its calls. They are unknown if the message was
 	// stored without them, and are not part of the copy in the body.
 	Literals literal.List
 }

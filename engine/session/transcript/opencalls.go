@@ -40,8 +40,8 @@ type OpenCalls struct {
 	More bool `json:"-"`
 }
 
-// Open returns the open calls of a session; had is their number by its head. The record is taken from read if it is
-// there, and read from the store otherwise.
+// Open returns the open calls of a session; had is their number according to its head. The record is taken from read if
+// it is there, and read from the store otherwise.
 func (svc *Service) Open(t *records.Tx, pinc ident.Incarnation, session string, sinc ident.Incarnation, had int,
 	read []store.Item) (open *OpenCalls, err error) {
 	switch {

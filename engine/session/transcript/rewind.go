@@ -34,7 +34,7 @@ func (svc *Service) walkBack(ctx context.Context, tenant string, x Extent) iter.
 	}
 }
 
-// LastQuestion is the newest user message of no delegation in an extent; 0: there is none.
+// LastQuestion returns the number of the newest user message outside delegations in an extent, or 0 if there is none.
 func (svc *Service) LastQuestion(ctx context.Context, tenant string, x Extent) (uint64, error) {
 	for h, err := range svc.walkBack(ctx, tenant, x) {
 		if err != nil {

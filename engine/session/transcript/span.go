@@ -184,7 +184,7 @@ func (rs Runs) Sound(turns uint32, messages uint64) bool {
 // Equal reports whether two lists contain the same runs.
 func (rs Runs) Equal(other Runs) bool { return slices.Equal(rs, other) }
 
-// Insert gives the runs with one more, whose turns and messages live.
+// Insert returns the runs with one more, whose turns and messages are living.
 func (rs Runs) Insert(r Run) Runs {
 	at := slices.IndexFunc(rs, func(old Run) bool { return old.Messages[0] > r.Messages[0] })
 	if at < 0 {
@@ -193,7 +193,7 @@ func (rs Runs) Insert(r Run) Runs {
 	return slices.Insert(slices.Clone(rs), at, r)
 }
 
-// Without gives the runs without the turns and messages of one that lies within them.
+// Without returns the runs without the turns and messages of one that lies within them.
 func (rs Runs) Without(r Run) (out Runs) {
 	for _, old := range rs {
 		if old.Messages[1] < r.Messages[0] || old.Messages[0] > r.Messages[1] {

@@ -169,7 +169,7 @@ func (c *Check) turn(s *verify.Space, turn uint32, gap bool) {
 	case turn > c.Turn && turn != next && !gap:
 		s.Mismatch("turn %d comes where %d should", turn, next)
 	case turn < c.Turn && c.Superseded.LastTurn(c.Turn) > turn && c.Superseded.LastTurn(turn) == turn:
-		s.Mismatch("turn %d goes on behind turn %d, which lives", turn, c.Superseded.LastTurn(c.Turn))
+		s.Mismatch("turn %d continues after turn %d, which is living", turn, c.Superseded.LastTurn(c.Turn))
 	}
 	c.Turn = max(c.Turn, turn)
 }

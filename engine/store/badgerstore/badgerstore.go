@@ -191,7 +191,7 @@ func checkTraces(o Options) error {
 	}
 	for _, name := range append([]string{filepath.Join("loose", badger.ManifestFilename)}, o.Traces...) {
 		if exists(filepath.Join(o.Dir, name)) {
-			return &RefusedError{File: "main", What: fmt.Sprintf("the database is missing beside %s", name),
+			return &RefusedError{File: "main", What: fmt.Sprintf("the database is missing, but %s exists", name),
 				Remedy: fmt.Sprintf("restore a backup, or remove %s to begin with an empty store", name)}
 		}
 	}

@@ -41,7 +41,7 @@ type database struct {
 	read      chan bool          // the result of readLater
 	lister    *lister
 	listed    chan struct{} // closed when the lister has ended
-	main      *snapshots    // of the main database; nil: this is the main database
+	main      *snapshots    // the main database's; nil if this is the main database
 	// writing is held while a transaction is built and committed, and by Compact while Badger must not get any.
 	writing sync.Mutex
 	group   []*request    // the requests of the transaction, while writing is held

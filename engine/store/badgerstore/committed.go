@@ -26,7 +26,8 @@ func (d *database) mark(version uint64) []byte {
 	return mark
 }
 
-// mainSeen returns the version of the main database that the newest commit of the loose one names; 0: it names none.
+// mainSeen returns the version of the main database that the newest commit of the loose one names, or 0 if it names
+// none.
 func (d *database) mainSeen() (version uint64, err error) {
 	defer recoverDamage(&err)
 	txn := d.db.NewTransactionAt(d.snapshots.current(), false)

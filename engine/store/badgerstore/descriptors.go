@@ -48,7 +48,7 @@ func (s *spares) err() error {
 	if !s.short.Load() {
 		return nil
 	}
-	var probe spares // as many as creating the next log takes
+	var probe spares // as many as creating the next log needs
 	defer probe.release()
 	return probe.take()
 }

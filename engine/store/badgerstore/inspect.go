@@ -117,7 +117,7 @@ func (c *checkup) checkAbsence(made bool) error {
 			return err
 		}
 		if len(names) > 0 {
-			return c.refuse(badger.ManifestFilename, "it is missing beside %s", filepath.Base(names[0]))
+			return c.refuse(badger.ManifestFilename, "it is missing, but %s exists", filepath.Base(names[0]))
 		}
 	}
 	return nil
@@ -260,10 +260,10 @@ func (c *checkup) checkContiguity() error {
 			"name, and those in the tables and logs that belong to it end with %d", newer.newest,
 			filepath.Base(newer.name), c.last)
 	case c.gap && newer.newest > c.newest:
-		return c.refuse(badger.ManifestFilename, "it is older than the tables: it does not name %s, and commits behind %d "+
+		return c.refuse(badger.ManifestFilename, "it is older than the tables: it does not name %s, and commits after %d "+
 			"are missing without it", filepath.Base(newer.name), c.newest)
 	case c.gap && c.manifest.tail > 0:
-		return c.refuse(badger.ManifestFilename, "it is cut: %d bytes at its end are no whole record, and commits behind "+
+		return c.refuse(badger.ManifestFilename, "it is truncated: the %d bytes at its end are not a complete record, and commits after "+
 			"%d are missing", c.manifest.tail, c.newest)
 	}
 	return nil

@@ -52,7 +52,7 @@ func (c *checkup) rebuild(refused error) error {
 		return err
 	}
 	if c.gap || c.committed.version > c.last && c.trusted() {
-		return cannot(fmt.Errorf("commits behind %d would be missing", c.last))
+		return cannot(fmt.Errorf("commits after %d would be missing", c.last))
 	}
 	return c.putManifest(tables)
 }

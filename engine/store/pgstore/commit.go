@@ -12,8 +12,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// mostKeys is the maximum number of locks of a commit that shares its transaction with others. A commit with more
-// locks its whole tenant instead, exclusively, and goes alone. All other commits take a shared lock on their tenant.
+// mostKeys is the maximum number of locks of a commit that shares its transaction with others. A commit with more keys
+// takes one exclusive lock on its whole tenant instead, in a transaction of its own. All other commits take a shared
+// lock on their tenant.
 const mostKeys = 48
 
 // Commit implements store.Store. A batch that writes nothing is one statement that reads.
@@ -51,9 +52,9 @@ func (s *Store) attempt(ctx context.Context, c *commit) error {
 	return err
 }
 
-// commitLoose makes a loose commit. It has no token: where the outcome of an attempt is not known, it is simply
-// repeated, since writing the same values again changes nothing. If the repetition finds a precondition broken because
-// the first attempt wrote the key, the commit has happened.
+// commitLoose makes a loose commit. It has no token: if the outcome of an attempt is unknown, it is simply repeated,
+// since writing the same values again changes nothing. If the repetition finds a precondition broken because the first
+// attempt wrote the key, the commit has happened.
 func (s *Store) commitLoose(ctx context.Context, c *commit) error {
 	unsure := false
 	err := s.retry(ctx, func() error {
@@ -116,7 +117,7 @@ type attempt struct {
 	entry
 	*commit
 	token token // zero for a loose commit
-	alone bool  // it goes alone, because a fold with others was refused
+	alone bool  // it gets its own transaction, because a fold with others was refused
 }
 
 // single reports whether an attempt does not share its transaction.
@@ -179,7 +180,7 @@ func lockOf(tenant, key []byte) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// result returns a commit without writes whose preconditions are what c leaves.
+// result returns a commit without writes whose preconditions are the state that c leaves.
 func (c *commit) result() *commit {
 	r := &commit{tenant: c.tenant}
 	for _, p := range c.put {

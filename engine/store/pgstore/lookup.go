@@ -17,7 +17,7 @@ type lookup struct {
 	entry
 	tenant []byte
 	keys   [][]byte
-	values [][]byte // nil where a key is absent
+	values [][]byte // nil if a key is absent
 }
 
 // readKeys returns the items of keys as of one state.
@@ -77,7 +77,7 @@ func (s *Store) lookUp(all []*lookup) {
 
 func (s *Store) lookUpOnce(all []*lookup) error {
 	var tenants, keys [][]byte
-	var values []*[]byte // where to put what is found
+	var values []*[]byte // where to put the results
 	for _, l := range all {
 		l.values = make([][]byte, len(l.keys))
 		for i, key := range l.keys {

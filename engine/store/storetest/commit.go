@@ -32,7 +32,7 @@ func testPreconditions(t *testing.T, s store.Store) {
 		for _, c := range []struct {
 			name   string
 			expect []store.Expect
-			index  int // of the conflict; -1: none
+			index  int // of the conflict; -1 if there is none
 		}{
 			{"both hold", []store.Expect{holds, absent}, -1},
 			{"the same twice", []store.Expect{holds, holds}, -1},

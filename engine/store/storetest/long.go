@@ -320,7 +320,7 @@ func testLongSnapshot(t *testing.T, k *longKit) {
 	}
 }
 
-// testLongCost counts the reads and commits below: those of short values are as many as without Long.
+// testLongCost counts the reads and commits of the inner store: short values need as many as without Long.
 func testLongCost(t *testing.T, k *longKit) {
 	put(t, k, tenant, "o", longValue(1, 2*store.MaxValue))
 	k.watched.reads, k.watched.commits = 0, 0

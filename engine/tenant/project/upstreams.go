@@ -37,7 +37,7 @@ const (
 // Modes are the values of proxy_mode.
 var Modes = []string{ModeAuto, ModeOff, ModeObserve, ModeRecall, ModeAssemble}
 
-// What clients send of their history: all of it, only what is new, or whichever a request looks like.
+// The forms in which clients send their history: all of it, only new messages, or detected for each request.
 const (
 	HistoryAuto   = "auto"
 	HistoryResend = "resend"

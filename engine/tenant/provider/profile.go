@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Profile says what a provider takes and sends where its protocol leaves that open. Empty members stand for what is
-// known of the host, or else for the usual.
+// Profile says what a provider accepts and sends if its protocol leaves that open. Empty members have the values known
+// for the host, or otherwise the usual values.
 type Profile struct {
 	Reasoning     string   `json:"reasoning,omitempty"`
 	StreamOptions string   `json:"stream_options,omitempty"`
@@ -19,20 +19,21 @@ type Profile struct {
 
 // The values of a profile. The first of each member is the usual one.
 const (
-	// ReasoningSent sends reasoning_content where the client does. ReasoningAll also sends that of stored messages whose
-	// reasoning the client has dropped.
+	// ReasoningSent sends reasoning_content if the client sends it. ReasoningAll also sends that of stored messages
+	// whose reasoning the client has dropped.
 	ReasoningSent = "sent"
 	ReasoningAll  = "all"
 	// StreamOptionsAdd asks for the usage of streams. StreamOptionsSent leaves stream_options to the client.
 	StreamOptionsAdd  = "add"
 	StreamOptionsSent = "sent"
-	// DoneOptional takes a stream that says why it ends, and ends cleanly, for whole. DoneRequired wants [DONE], too.
+	// With DoneOptional, a stream that gives its finish reason and ends cleanly is complete. DoneRequired also requires
+	// [DONE].
 	DoneOptional = "optional"
 	DoneRequired = "required"
 	// RolesAny allows system messages among the others. With RolesSystemFirst, Mneme's own notes are user messages there.
 	RolesAny         = "any"
 	RolesSystemFirst = "system_first"
-	// AssistantNullKept leaves content null where a message has only calls. AssistantNullEmpty makes it an empty text.
+	// AssistantNullKept leaves content null in a message with only calls. AssistantNullEmpty makes it an empty text.
 	AssistantNullKept  = "kept"
 	AssistantNullEmpty = "empty"
 
@@ -57,12 +58,12 @@ var members = []member{
 	{"assistant_null", func(p *Profile) *string { return &p.AssistantNull }, []string{AssistantNullKept, AssistantNullEmpty}},
 }
 
-// hosts are the profiles of known hosts, which differ from the usual. A name that begins with a dot stands for all
+// hosts are the profiles of known hosts that differ from the usual values. A name that begins with a dot stands for all
 // hosts below it.
 //
 // Sources: DeepSeek and Moonshot refuse assistant messages with tool calls whose reasoning_content is missing
 // (api-docs.deepseek.com, thinking mode; anomalyco/opencode#24722; continuedev/continue#11806). Z.AI keeps thinking
-// over turns only if it comes back whole (docs.z.ai, thinking mode). Mistral refuses stream_options
+// over turns only if it is sent back whole (docs.z.ai, thinking mode). Mistral refuses stream_options
 // (openai/openai-agents-python#442).
 var hosts = map[string]Profile{
 	"api.deepseek.com": {Reasoning: ReasoningAll},
@@ -111,11 +112,11 @@ func (p *Profile) check() *Wrong {
 // Where the value of a profile is from.
 const (
 	FromUpstream = "upstream" // the project's or the operator's settings
-	FromHost     = "host"     // what is known of the host
+	FromHost     = "host"     // the values known for the host
 	FromDefault  = "default"
 )
 
-// Origin is a value of an upstream's profile, and where it is from.
+// Origin is a value in an upstream's profile, and its source.
 type Origin struct {
 	Value string `json:"value"` // encodings are separated by commas
 	From  string `json:"from"`

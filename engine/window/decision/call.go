@@ -16,18 +16,18 @@ import (
 // directly.
 type OfCall struct {
 	Proxied bool   `json:"proxied,omitempty"`
-	Stored  *bool  `json:"stored,omitempty"` // whether the call became part of a turn; nil while it goes on
+	Stored  *bool  `json:"stored,omitempty"` // whether the call became part of a turn; nil while it is open
 	Reason  string `json:"reason,omitempty"` // why it did not
 	Call    *Call  `json:"call,omitempty"`
 }
 
 // Call is a proxied model call.
 type Call struct {
-	Mode     string `json:"mode"` // observe, recall, assemble, or bypass where no window could be made
+	Mode     string `json:"mode"` // observe, recall, assemble, or bypass if no window could be made
 	Model    string `json:"model,omitempty"`
 	Upstream string `json:"upstream,omitempty"` // the name of the provider's API in the project's settings
-	Matched  string `json:"matched,omitempty"`  // what the request was to the stored history
-	Front    int    `json:"front,omitempty"`    // messages of the client's own in front of those that are stored
+	Matched  string `json:"matched,omitempty"`  // how the request relates to the stored history
+	Front    int    `json:"front,omitempty"`    // number of the client's own messages before those that are stored
 	// Differs counts how the request differs from the stored history; nil if it extends it.
 	Differs  *Differences `json:"differs,omitempty"`
 	Status   int          `json:"status,omitempty"`   // of the provider's answer
@@ -35,8 +35,8 @@ type Call struct {
 	Bypassed string       `json:"bypassed,omitempty"` // why no window could be made
 	// DropsBlocks means that the provider was told to drop thinking blocks that are bound to another prompt.
 	DropsBlocks bool   `json:"drops_blocks,omitempty"`
-	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
-	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
+	Turn        uint32 `json:"turn,omitempty"`   // the turn that the call became part of; 0 if none yet
+	Rounds      int    `json:"rounds,omitempty"` // the number of answers, if memory tools needed more than one
 	Counted     uint64 `json:"counted_tokens,omitempty"`
 	Usage       *Spent `json:"usage,omitempty"` // nil: the provider told none
 }
@@ -46,7 +46,7 @@ type Differences struct {
 	Edited  int `json:"edited"`  // have other texts
 	Removed int `json:"removed"` // are left out, and taken for deleted
 	Cut     int `json:"cut"`     // are left out, and taken for trimmed
-	Own     int `json:"own"`     // are the client's own text and no part of the conversation
+	Own     int `json:"own"`     // are the client's own text and not part of the conversation
 	Older   int `json:"older"`   // were trimmed, and are put in front of the request again
 }
 

@@ -98,7 +98,7 @@ func (id ID) made() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uin
 // Record is the stored form of a decision: all inputs of the window, the outcome of each step, and the hash of the
 // result. The report is not stored, because it can be recomputed.
 type Record struct {
-	Rules     int    `json:"rules"` // plan.Rules as the window was made; another version cannot make it again
+	Rules     int    `json:"rules"` // plan.Rules when the window was made; another version cannot replay it
 	At        int64  `json:"at"`    // ms since 1970
 	Seed      uint64 `json:"seed,string"`
 	ForkOf    string `json:"fork_of,omitempty"` // the decision from whose inputs other rules made this one
@@ -110,7 +110,7 @@ type Record struct {
 	Shortened bool   `json:"shortened,omitempty"`
 	// Names maps tool names in pending messages, which windows changed, to the tools' own names.
 	Names    callid.Own        `json:"names,omitempty"`
-	Summary  uint32            `json:"summary,omitempty"` // the version that was there; 0: none
+	Summary  uint32            `json:"summary,omitempty"` // the version that existed; 0 if none
 	Memories []reminder.Memory `json:"memories,omitempty"`
 	// Reminder is the reminder before the newest user message. It is nil if there is none, or if it is stored with the
 	// message.
@@ -166,7 +166,7 @@ type Prefix struct {
 
 // Prompt is what a decision stores about its window as a prompt.
 type Prompt struct {
-	End prefix.Place `json:"end"` // behind the last message
+	End prefix.Place `json:"end"` // after the last message
 	// Made says which window each pending message with thinking answered, by the message's index in the request.
 	Made map[int]prefix.Place `json:"made,omitempty"`
 	// Breakpoints are the parts after which Mneme put cache breakpoints.
@@ -278,8 +278,8 @@ func rowAlone(pinc ident.Incarnation, id ID, row *Row) (store.Batch, error) {
 		Put: []store.Pair{{Key: key, Value: []byte(unkept)}, {Key: id.rowKey(pinc), Value: b}}}, err
 }
 
-// Kept reports whether a project that keeps the decisions of a setting, see project.Settings, keeps this one. left says
-// that the window left out thinking.
+// Kept reports whether a project keeps this decision, given its setting; see project.Settings. left says that the
+// window left out thinking.
 func (r *Record) Kept(setting string, left bool) bool {
 	switch setting {
 	case project.DecisionsNone:

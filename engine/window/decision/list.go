@@ -68,7 +68,7 @@ func (r *Record) row(seen Seen) *Row {
 type Filter struct {
 	Session      string
 	Since, Until *time.Time  // Since is inclusive, Until exclusive
-	Outcome      plan.Status // of any step; StatusOK means of all steps
+	Outcome      plan.Status // of any step; StatusOK requires it of all steps
 	Policy       string      // of a step, as name or name@version; Outcome then applies only to its steps
 	Cut          *bool
 }

@@ -9,11 +9,11 @@ type Parts struct {
 	Tools    uint64 `json:"tools"`    // the list that the request names
 	Summary  uint64 `json:"summary"`  // the running summary
 	Memories uint64 `json:"memories"` // recalled ones
-	Marker   uint64 `json:"marker"`   // what policies say of messages left out
-	History  uint64 `json:"history"`  // stored messages, and what the format and the reply's beginning need
+	Marker   uint64 `json:"marker"`   // the policies' notices about messages left out
+	History  uint64 `json:"history"`  // stored messages, the format's additions and the beginning of the reply
 	Pending  uint64 `json:"pending"`  // messages of the turn in flight
-	Reserved uint64 `json:"reserved"` // reserve_tokens, where they bound the window
-	Free     uint64 `json:"free"`     // what the window could still take; 0 where nothing bounds it
+	Reserved uint64 `json:"reserved"` // reserve_tokens, if they limit the window
+	Free     uint64 `json:"free"`     // room left in the window; 0 if nothing limits it
 }
 
 // Bounds are the limits of a prompt in its request, in tokens.

@@ -16,8 +16,8 @@ import (
 // considered; it has Count and Turns.
 type ReportRow struct {
 	MessageID    *string     `json:"message_id"`   // null in the row of older messages
-	Turn         *uint32     `json:"turn"`         // null where the message belongs to none
-	Atom         *uint32     `json:"atom"`         // what stays or goes together has one number; null: it is of none
+	Turn         *uint32     `json:"turn"`         // null if the message belongs to none
+	Atom         *uint32     `json:"atom"`         // the same number for messages that stay or go together; null for none
 	WindowIndex  *int32      `json:"window_index"` // in messages; null: it has no place there
 	Action       plan.Action `json:"action"`
 	Policy       string      `json:"policy"`

@@ -303,7 +303,7 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 		}
 		_, steps := config["depth_step"]
 		if _, ok := own["depth"]; ok && steps {
-			config["depth_step"] = 1 // whoever names a depth gets it at each turn
+			config["depth_step"] = 1 // an explicit depth applies exactly to each turn
 		}
 		maps.Copy(config, own)
 	}

@@ -55,7 +55,7 @@ type Policy struct {
 	BuiltIn   bool           `json:"built_in"`
 	Live      int            `json:"live"`       // the version that its bare name means
 	Versions  []VersionState `json:"versions"`   // ascending
-	CreatedAt *time.Time     `json:"created_at"` // null where it is built in
+	CreatedAt *time.Time     `json:"created_at"` // null for a built-in policy
 }
 
 // validName reports whether a name is valid for a policy. It must not contain "@", which begins the number of a

@@ -37,7 +37,7 @@ type VersionState struct {
 	Digest    string     `json:"digest"` // of the module, as sha256:HEX
 	Size      int        `json:"size"`   // of the module, in bytes
 	CreatedAt *time.Time `json:"created_at"`
-	State     string     `json:"state"`    // live, ready, or set_back where it was live and failed
+	State     string     `json:"state"`    // live, ready, or set_back if it was live and failed
 	Failures  int        `json:"failures"` // in a row, up to now, that this process saw
 	SetBack   *SetBack   `json:"set_back,omitempty"`
 }

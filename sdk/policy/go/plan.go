@@ -71,9 +71,9 @@ func (p *Plan) CompressTo(first, last, tokens int, why Text) {
 }
 
 // Ledger inserts a message before the oldest one of the window. It says that messages were left out and which ids,
-// codes, addresses, paths and numbers they named, in a text of at most tokens tokens, up to MaxLedger. It names what the
-// records of a range named that the plan drops or compresses; the first and the last must be among them. A plan may
-// contain one. It does nothing where there is nothing to name, and otherwise takes the place of an inserted marker, `[earlier
+// codes, addresses, paths and numbers they named, in a text of at most tokens tokens, up to MaxLedger. It lists those
+// of the records of a range that the plan drops or compresses, which must include the first and the last. A plan may
+// contain one Ledger. If there is nothing to list, it does nothing; otherwise it replaces an inserted marker, `[earlier
 // messages left out]`. It needs ABI 1.2 in the manifest.
 func (p *Plan) Ledger(first, last, tokens int, why Text) {
 	if o := p.add(OpLedger, first, last, why); o != nil {
@@ -95,7 +95,7 @@ func (p *Plan) Stub(first, last int, why Text) {
 	}
 }
 
-// Replace gives a record another text; role, ids and calls do not change.
+// Replace replaces the text of a record; role, ids and calls do not change.
 func (p *Plan) Replace(record int, text, why Text) {
 	p.withText(p.add(OpReplace, record, record, why), text)
 }
@@ -120,7 +120,7 @@ func (p *Plan) ShowSummary(first, last int, why Text) {
 	}
 }
 
-// ReplaceArguments gives a call other arguments. The record must be an assistant's, and calls count from 0. The new
+// ReplaceArguments replaces the arguments of a call. The record must be an assistant's, and calls count from 0. The new
 // arguments must be valid JSON if the old ones were. One plan may replace several calls of a record, and its text, too.
 func (p *Plan) ReplaceArguments(record, call int, arguments, why Text) {
 	o := p.add(OpReplace, record, record, why)

@@ -42,7 +42,7 @@ type preamble struct {
 	Seed             uint64
 	NewestTurn       uint32 // the number of the pending turn, if there is one
 	flags            uint32
-	SummaryCovers    uint64 // the stored summary covers messages with Seq up to this; 0 means that there is none
+	SummaryCovers    uint64 // the stored summary covers messages with Seq up to this; 0 if there is none
 	SummaryTokens    uint32
 	_                uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table

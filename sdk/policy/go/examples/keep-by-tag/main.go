@@ -1,11 +1,11 @@
-// Command keep-by-tag is an example policy: it keeps what carries a tag, and what must stay.
+// Command keep-by-tag is an example policy: it keeps records with a tag, and mandatory ones.
 package main
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 var _ = mneme.Register(keepByTag)
 
-// keepByTag drops each atom of which no record carries the tag that the config names.
+// keepByTag drops each atom without a record that has the tag in the config.
 func keepByTag(req *mneme.Request, plan *mneme.Plan) error {
 	tag, why := req.ConfigString("tag", "keep"), plan.Text("untagged: carries no tag that is to be kept")
 	for first, end := 0, 0; first < req.Len(); first = end {

@@ -1,5 +1,5 @@
-// Command last-turns is an example policy: it shows the newest turns, the questions of some turns before them in few
-// words, and of all that it leaves out what it named: ids, codes, addresses, paths and numbers.
+// Command last-turns is an example policy: it shows the newest turns, the shortened questions of some turns before
+// them, and a ledger of what it leaves out: ids, codes, addresses, paths and numbers.
 package main
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
