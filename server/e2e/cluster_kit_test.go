@@ -240,7 +240,7 @@ func TestBackupOfPostgreSQL(t *testing.T) {
 	succeeds(t, "restore", "--in", file, "--data", restored)
 	verified(t, restored)
 	verifiedAt(t, "--store", c.store)
-	fails(t, "holds records", "restore", "--in", file, "--store", c.store)
+	fails(t, "already has Mneme's records", "restore", "--in", file, "--store", c.store)
 	another := postgresql.Database(t)
 	succeeds(t, "restore", "--in", file, "--store", another)
 	verifiedAt(t, "--store", another)
