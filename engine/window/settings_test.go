@@ -126,5 +126,3 @@ func TestSettingsOfWhatIsShown(t *testing.T) {
 		t.Errorf("without the settings: %s", again)
 	}
 }
-
-func first2(shown, _ string) string { return shown }
