@@ -144,3 +144,20 @@ type Viewer struct {
 	// with their calls, up to that many tokens as stored.
 	ResultTokens *int `json:"result_tokens,omitempty"`
 }
+
+// CheckScope validates what a viewer asks to see of other agents. most is the largest number of tokens.
+func (v *Viewer) CheckScope(most int) error {
+	delegated := v.DelegationID != nil && *v.DelegationID != ""
+	switch {
+	case v.Whole && v.Alone:
+		return fault.InvalidField("viewer.whole", "invalid_value", "must be false where alone is true")
+	case v.ResultTokens == nil:
+		return nil
+	case *v.ResultTokens < 0 || *v.ResultTokens > most:
+		return fault.InvalidField("viewer.result_tokens", "out_of_range", "must be from 0 to %d", most)
+	case !delegated || v.Whole || v.Alone:
+		return fault.InvalidField("viewer.result_tokens", "invalid_value",
+			"is for a viewer with a delegation_id, without alone or whole")
+	}
+	return nil
+}

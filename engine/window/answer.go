@@ -90,12 +90,13 @@ type SummaryUsed struct {
 	Version        uint32    `json:"version,omitempty"`
 }
 
-// RecalledMemory is a memory that was found for a window. Injected means that the window includes it.
+// RecalledMemory is a memory that was found for a window. Injected means that the window includes it. Category is empty if
+// the memory was forgotten since.
 type RecalledMemory struct {
 	Key       string   `json:"key"`
 	Namespace []string `json:"namespace,omitempty"`
 	Version   int      `json:"version"`
-	Category  string   `json:"category"`
+	Category  string   `json:"category,omitempty"`
 	Injected  bool     `json:"injected"`
 }
 

@@ -145,7 +145,7 @@ func (a *assembly) prepare() error {
 			return err
 		}
 	}
-	if err := req.checkScope(); err != nil {
+	if err := req.Viewer.CheckScope(project.MaxBudget); err != nil {
 		return err
 	}
 	if req.AsOf != nil && req.AsOf.Turn == nil {
@@ -168,24 +168,6 @@ func (a *assembly) viewerDelegation() string {
 		return ""
 	}
 	return *a.request.Viewer.DelegationID
-}
-
-// checkScope validates what the viewer asks to see of other agents.
-func (req *Request) checkScope() error {
-	v := &req.Viewer
-	delegated := v.DelegationID != nil && *v.DelegationID != ""
-	switch {
-	case v.Whole && v.Alone:
-		return fault.InvalidField("viewer.whole", "invalid_value", "must be false where alone is true")
-	case v.ResultTokens == nil:
-		return nil
-	case *v.ResultTokens < 0 || *v.ResultTokens > project.MaxBudget:
-		return fault.InvalidField("viewer.result_tokens", "out_of_range", "must be from 0 to %d", project.MaxBudget)
-	case !delegated || v.Whole || v.Alone:
-		return fault.InvalidField("viewer.result_tokens", "invalid_value",
-			"is for a viewer with a delegation_id, without alone or whole")
-	}
-	return nil
 }
 
 // bound computes the limits from the request's budget and the settings.

@@ -21,6 +21,7 @@ DEPENDS = {
     "core_never_expires": "the category", "too_long": "bounds count bytes, and JSON Schema characters",
     "invalid_cursor": "cursors are a server's own",
     "invalid_tag": "no control characters, of which Unicode has many",
+    "namespace_needed": "the project's memory_namespace names an agent or a session that the request does not",
     "invalid_id": "bytes, and no invisible characters, of which Unicode has many",
 }
 # The same for codes that can mean a fault of the description, too: only these fields of them.
@@ -37,6 +38,8 @@ DEPENDS_FIELDS = {
     ("invalid_value", "category"),  # null in a merge patch, which clears a field
     ("invalid_value", "X-Mneme-Memory-Namespace"),  # no control characters in a part
     ("invalid_value", "memory_namespace"),
+    ("invalid_value", "viewer.result_tokens"),  # only with a delegation_id
+    ("invalid_value", "viewer.whole"),  # or alone
     ("out_of_range", "history_low_water"),  # -1 or from 0.1 on
     ("invalid_value", "token_scale"),  # multipleOf is no good for fractions
     ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
@@ -72,6 +75,9 @@ def described_data_acceptance(ctx, response, case):
         return None  # what the request names was there, and is purged, or is another by now
     if case.operation.path.startswith(("/v1/", "/p/")) and response.status_code == 400:
         return None  # the providers' own descriptions say what their bodies look like
+    if case.operation.path.startswith(("/v1/", "/p/")) and response.status_code == 422 and (
+            "printable UTF-8" in response.text or "percent sign" in response.text):
+        return None  # invalid_id, in a provider's words
     if response.status_code in (400, 413, 422):
         problem = response.json()
         fields = {(e["code"], e.get("field")) for e in problem.get("errors", [])}

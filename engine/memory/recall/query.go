@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // The limits of a query.
@@ -77,6 +78,27 @@ func (q *Query) memoriesAlone() bool {
 		len(q.Categories)+len(q.Metadata)+len(q.Value) > 0
 }
 
+// checkViewer validates the viewer, and notes its delegation.
+func (r *request) checkViewer() error {
+	v := r.Viewer
+	if v == nil {
+		return nil
+	}
+	if err := v.CheckScope(project.MaxBudget); err != nil {
+		return err
+	}
+	if v.Agent != "" {
+		if err := ident.CheckID("viewer.agent", v.Agent); err != nil {
+			return err
+		}
+	}
+	if v.DelegationID == nil || *v.DelegationID == "" {
+		return nil
+	}
+	r.viewer = *v.DelegationID
+	return ident.CheckID("viewer.delegation_id", r.viewer)
+}
+
 // check checks a query and fills in defaults.
 func (q *Query) check() (*request, error) {
 	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
@@ -91,16 +113,8 @@ func (q *Query) check() (*request, error) {
 			return nil, err
 		}
 	}
-	if q.Viewer != nil && q.Viewer.Agent != "" {
-		if err := ident.CheckID("viewer.agent", q.Viewer.Agent); err != nil {
-			return nil, err
-		}
-	}
-	if q.Viewer != nil && q.Viewer.DelegationID != nil && *q.Viewer.DelegationID != "" {
-		r.viewer = *q.Viewer.DelegationID
-		if err := ident.CheckID("viewer.delegation_id", r.viewer); err != nil {
-			return nil, err
-		}
+	if err := r.checkViewer(); err != nil {
+		return nil, err
 	}
 	switch q.Scope {
 	case "":

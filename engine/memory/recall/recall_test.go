@@ -118,14 +118,15 @@ func TestRecallOfOddTexts(t *testing.T) {
 func TestRecallRefuses(t *testing.T) {
 	k := enginetest.New(t)
 	for field, q := range map[string]recall.Query{
-		"query":      {},
-		"limit":      {Query: "x", Limit: 101},
-		"scope":      {Query: "x", Scope: "everything"},
-		"category":   {Query: "x", Category: "weekly"},
-		"since":      {Query: "x", Since: "yesterday"},
-		"until":      {Query: "x", Since: "2026-02-01", Until: "2026-01-01"},
-		"session_id": {Query: "x", SessionID: "a\tb"},
-		"tags":       {Query: "x", Tags: make([]string, 10_000)},
+		"query":                {},
+		"limit":                {Query: "x", Limit: 101},
+		"scope":                {Query: "x", Scope: "everything"},
+		"category":             {Query: "x", Category: "weekly"},
+		"viewer.result_tokens": {Query: "x", Viewer: &ident.Viewer{ResultTokens: new(-1)}},
+		"since":                {Query: "x", Since: "yesterday"},
+		"until":                {Query: "x", Since: "2026-02-01", Until: "2026-01-01"},
+		"session_id":           {Query: "x", SessionID: "a\tb"},
+		"tags":                 {Query: "x", Tags: make([]string, 10_000)},
 	} {
 		_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject, q)
 		if e := enginetest.WantKind(t, err, fault.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != field {
