@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 )
 
@@ -86,10 +89,28 @@ func TestErasedTextIsNowhere(t *testing.T) {
 	}
 	c.Drain()
 	c.Sound()
+	var stored, counted uint64 // bytes of bodies
 	for _, it := range c.Everything(ident.DefaultTenant) {
 		if bytes.Contains(it.Value, []byte(word)) {
 			t.Errorf("the record %q holds it: %.300q", it.Key, it.Value)
 		}
+		switch records.KindOf(ident.DefaultTenant, it.Key) {
+		case records.Body:
+			h, _, err := transcript.ParseBody(transcript.Sketch(it.Value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored += uint64(h.BodyBytes)
+		case records.Session:
+			var h session.Head
+			if err := json.Unmarshal(it.Value, &h); err != nil {
+				t.Fatal(err)
+			}
+			counted += h.Bytes
+		}
+	}
+	if stored != counted {
+		t.Errorf("%d bytes are stored, and %d count against the quota", stored, counted)
 	}
 	if c.Holds(ident.DefaultTenant, word) || bytes.Contains(export(c.Kit), []byte(word)) {
 		t.Error("a record or the export holds it")

@@ -53,7 +53,7 @@ func (x *exchange) receive() (err error) {
 	x.connection().is(receiving)
 	x.raw, err = x.readBody(x.raw, limit)
 	if err == nil && x.route.proxied != nil {
-		x.raw, err = x.decoded(x.raw, limit)
+		x.raw, err = x.uncompressed(x.raw, limit)
 	}
 	x.connection().is(working)
 	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // a chunked body without chunks
@@ -119,9 +119,9 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
-// decoded returns a body without its content encoding, with at most limit bytes. It fails with body_too_large, busy or
+// uncompressed returns a body without its content encoding, with at most limit bytes. It fails with body_too_large, busy or
 // incomplete_body. However much a small body expands to, it takes no more memory than a large one.
-func (x *exchange) decoded(raw []byte, limit int) ([]byte, error) {
+func (x *exchange) uncompressed(raw []byte, limit int) ([]byte, error) {
 	encoding := string(x.c.Request().Header.ContentEncoding())
 	if encoding == "" || strings.EqualFold(encoding, "identity") {
 		return raw, nil

@@ -123,7 +123,7 @@ func (x *exchange) memoryID() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return memory.ID(namespace, x.path("memory")), ident.FindNamespace("namespace", namespace)
+	return memory.ID(namespace, x.path("memory")), ident.CheckStoredNamespace("namespace", namespace)
 }
 
 // getMemory returns a memory. The status is 304 if If-None-Match has the memory's ETag, by the weak comparison of RFC

@@ -25,17 +25,17 @@ const (
 )
 
 // path returns a decoded copy of a path parameter.
-func (x *exchange) path(name string) string { return decoded(x.c.Params(name)) }
+func (x *exchange) path(name string) string { return decodedID(x.c.Params(name)) }
 
 // header returns the decoded id in one of Mneme's own headers, or "" if the header is absent.
-func (x *exchange) header(name string) string { return decoded(x.headerText(name)) }
+func (x *exchange) header(name string) string { return decodedID(x.headerText(name)) }
 
 func (x *exchange) headerText(name string) string {
 	return strings.TrimSpace(string(x.c.Request().Header.Peek(name)))
 }
 
-// decoded returns a copy of an id from a path or a header. It returns other text unchanged, as checkIDs has refused it.
-func decoded(text string) string {
+// decodedID returns a copy of an id from a path or a header. It returns other text unchanged, as checkIDs has refused it.
+func decodedID(text string) string {
 	text = strings.Clone(text)
 	id, err := ident.ReadID("", text)
 	if err != nil {

@@ -161,6 +161,12 @@ func TestProfilesOfUpstreams(t *testing.T) {
 				t.Errorf("%s: %+v %s", profile, d, a.body)
 			}
 		}
+		whole := delta + "data: [DONE]\n" // without the last empty line
+		s := profiled(t, startRecorder(t, whole), `{"done":"required"}`)
+		a := s.say(`"stream":true,`, question1)
+		if d := s.decided(a); d.Stored == nil || !*d.Stored || string(a.body) != whole {
+			t.Errorf("%+v %q", d, a.body)
+		}
 	})
 	t.Run("assistant_null", func(t *testing.T) {
 		null := strings.Replace(dropped, `"content":""`, `"content":null`, 1)

@@ -36,7 +36,7 @@ func NamespacePath(namespace []string) string {
 }
 
 // ReadNamespace parses a namespace as a header or a flag has it: its names, outermost first, each escaped as a segment of
-// a URL's path, separated by "/". It returns invalid_value for a wrong escape, and the errors of FindNamespace.
+// a URL's path, separated by "/". It returns invalid_value for a wrong escape, and the errors of CheckStoredNamespace.
 func ReadNamespace(field, text string) (namespace []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -48,7 +48,7 @@ func ReadNamespace(field, text string) (namespace []string, err error) {
 		}
 		namespace = append(namespace, name)
 	}
-	return namespace, FindNamespace(field, namespace)
+	return namespace, CheckStoredNamespace(field, namespace)
 }
 
 // ParseNamespacePath returns the namespace with the given path. ok is false if there is none.
@@ -59,7 +59,7 @@ func ParseNamespacePath(path string) (namespace []string, ok bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		namespace = append(namespace, unescapePart.Replace(part))
 	}
-	return namespace, NamespacePath(namespace) == path && FindNamespace("namespace", namespace) == nil
+	return namespace, NamespacePath(namespace) == path && CheckStoredNamespace("namespace", namespace) == nil
 }
 
 // FullName returns the full name of an id in a namespace.
@@ -127,12 +127,12 @@ func CheckNamespace(field string, namespace []string) error {
 				MaxID)
 		}
 	}
-	return FindNamespace(field, namespace)
+	return CheckStoredNamespace(field, namespace)
 }
 
-// FindNamespace is CheckNamespace for looking something up: names that an earlier version stored may contain format
+// CheckStoredNamespace is CheckNamespace for looking something up: names that an earlier version stored may contain format
 // characters.
-func FindNamespace(field string, namespace []string) error {
+func CheckStoredNamespace(field string, namespace []string) error {
 	unusable := func(name string) bool {
 		return strings.TrimSpace(name) == "" || len(name) > MaxID || !utf8.ValidString(name) ||
 			strings.ContainsFunc(name, unicode.IsControl)

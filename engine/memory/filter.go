@@ -55,7 +55,7 @@ func (f *Filter) Check() error {
 			return err
 		}
 	}
-	err := ident.FindNamespace("namespace", f.Namespace)
+	err := ident.CheckStoredNamespace("namespace", f.Namespace)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 	out := records.List[Namespace]{Data: []Namespace{}}
 	c, below, err := c.In(below)
 	if err == nil {
-		err = ident.FindNamespace("namespace", below)
+		err = ident.CheckStoredNamespace("namespace", below)
 	}
 	if err != nil {
 		return out, err

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
@@ -51,7 +52,7 @@ func (svc *Service) Erase(ctx context.Context, c ident.Caller, projectID, id str
 				return false, nil
 			}
 			if !more {
-				if err := tenant.Audit(t, c, "session.erase", projectID+"/"+id, out.with(&did).describe()); err != nil {
+				if err := tenant.Audit(t, c, "session.erase", url.PathEscape(projectID)+"/"+url.PathEscape(id), out.with(&did).describe()); err != nil {
 					return false, err
 				}
 			}
@@ -111,10 +112,12 @@ func (svc *Service) eraseSome(t *records.Tx, h *Head, did *Erased, size *uint64)
 			last = min(last, r.Messages[1])
 		}
 	}
-	upto, err := svc.EraseChanges(t, h.Incarnation, h.Erased, h.Edits)
+	upto, n, err := svc.EraseChanges(t, h.Incarnation, h.Erased, h.Edits)
 	if err != nil {
 		return false, err
 	}
+	*size += n
+	h.Bytes -= min(h.Bytes, n)
 	did.Changes, h.Erased = uint64(upto-h.Erased), upto
 	if h.Erased < h.Edits {
 		return true, nil
@@ -135,7 +138,7 @@ func (svc *Service) eraseRest(t *records.Tx, h *Head) error {
 		now.Version++
 	}
 	for _, rng := range []store.Range{
-		{From: records.Summary.Key(h.Incarnation, 0), To: records.Summary.Key(h.Incarnation, now.Version), KeysOnly: true},
+		{From: records.Summary.Key(h.Incarnation, 0), To: records.Summary.Key(h.Incarnation, now.Version)},
 		records.OpenTurn.Under(h.Incarnation),
 	} {
 		rng.KeysOnly = true

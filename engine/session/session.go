@@ -31,7 +31,7 @@ type Service struct {
 
 	// Decided finds the decision that a turn names; nil if there is none or it has been removed. The engine sets it.
 	Decided func(ctx context.Context, c ident.Caller, projectID, id string) (*transcript.Kept, error)
-	// PurgeDecisions purges the contents of those decisions of a session that saw another extent of it than is kept. The
+	// PurgeDecisions purges the contents of a session's decisions, except those for whose extent keep returns true. The
 	// engine sets it.
 	PurgeDecisions func(ctx context.Context, tenant string, pinc, sinc ident.Incarnation,
 		keep func(seen transcript.Extent) bool) error

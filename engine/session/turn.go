@@ -178,11 +178,11 @@ func (svc *Service) storeBlobs(ctx context.Context, c ident.Caller, projectID, i
 
 // Lock serializes this process's writers to one session.
 func (svc *Service) Lock(ctx context.Context, tenant, project, session string) (unlock func(), err error) {
-	return svc.db.Lock(ctx, tenant+"\x00"+project+"\x00"+session)
+	return svc.db.Lock(ctx, ident.Join(tenant, project, session))
 }
 
 // Scope returns the scope of a session's Idempotency-Key: the same key in another session is another request.
-func Scope(project, session string) string { return project + "\x00" + session }
+func Scope(project, session string) string { return ident.Join(project, session) }
 
 // append collects the writes that add the turn to its session. It returns what had to be repaired.
 func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req *TurnRequest, t *transcript.Turn) (
@@ -207,6 +207,7 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	if len(t.Messages) == 0 && req.RewindTo == nil {
 		return out, nil, nil
 	}
+	changes := h.Changes
 	out.Superseded, err = svc.edit(tx, set, h, open, req)
 	if err == nil {
 		err = svc.changeCopies(tx, c, projectID, req.Change)
@@ -228,11 +229,12 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	}
 	out.Turn = left.LastTurn()
 	if len(t.Messages) == 0 {
-		if out.Superseded == nil || out.Superseded.Turns == 0 {
+		if (out.Superseded == nil || out.Superseded.Turns == 0) && h.Changes == changes {
 			return out, repaired, nil
 		}
 		h.Revision++
 		out.Revision = h.Revision
+		tx.Done = func() { svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: req.bytes(t)}) }
 		return out, repaired, svc.putSession(tx, p, session, h, open)
 	}
 	t.OwnNames(h.Names)

@@ -79,7 +79,7 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 		s.Malformed("it says %d turns, %d messages, kind %q, superseded turns %v and absent turns %v", h.Turns,
 			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
-	if err := ident.FindNamespace("namespace", h.Namespace); err != nil {
+	if err := ident.CheckStoredNamespace("namespace", h.Namespace); err != nil {
 		s.Malformed("its namespace cannot be one: %v", err)
 	}
 	for _, r := range h.Removed {

@@ -81,7 +81,7 @@ func (r *MemoryRequest) Check() error {
 	case !(r.MinScore >= 0): // including NaN
 		return fault.InvalidField("memories.min_score", "out_of_range", "must be at least 0")
 	}
-	return ident.FindNamespace("memories.namespace", r.Namespace)
+	return ident.CheckStoredNamespace("memories.namespace", r.Namespace)
 }
 
 // From says for whom and where memories are recalled.

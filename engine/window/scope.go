@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -132,11 +133,19 @@ func (a *assembly) runs() []*run {
 // scopeMain shows the main agent the result of each delegation with a label, and none of its other messages. A run that
 // a call of the main agent began is represented by that call and its result.
 func (a *assembly) scopeMain() error {
-	var spans [][2]uint64
-	for i, run := range a.runs() {
-		if i == 0 {
-			spans = a.callSpans()
-		}
+	runs := a.runs()
+	if len(runs) == 0 {
+		return nil
+	}
+	var said []*cache.Row
+	for _, run := range runs {
+		said = appendNew(said, run.answer(), run.task())
+	}
+	if err := a.load(said); err != nil {
+		return err
+	}
+	spans := a.callSpans()
+	for _, run := range runs {
 		reported := slices.ContainsFunc(spans, func(s [2]uint64) bool { return s[0] < run.first && run.last < s[1] })
 		if !reported {
 			var err error
@@ -200,17 +209,41 @@ func (run *run) task() *cache.Row {
 // reported reports whether the main agent's first turn after a run has a call that gave the run its task, or a result
 // that quotes the run's answer. The agent posts such a turn after those of its sub-agents.
 func (a *assembly) reported(run *run) (bool, error) {
-	answer, err := a.firstLine(run.answer())
+	answer, err := a.opening(run.answer())
 	if err != nil {
 		return false, err
 	}
-	task, err := a.firstLine(run.task())
+	task, err := a.opening(run.task())
 	if err != nil {
 		return false, err
 	}
+	next := a.turnAfter(run.last)
+	if err := a.load(appendNew(nil, next...)); err != nil {
+		return false, err
+	}
+	for _, r := range next {
+		m, err := a.body(r)
+		if err != nil {
+			return false, err
+		}
+		if r.Role == plan.RoleTool && answer.quotedIn(m.Text) {
+			return true, nil
+		}
+		for _, c := range m.Calls {
+			if c.ID == run.rows[0].Header.Delegation || task.quotedIn(c.Arguments) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// turnAfter returns the calls and results of the main agent's first turn after a message.
+func (a *assembly) turnAfter(seq uint64) (out []*cache.Row) {
+	from, _ := slices.BinarySearchFunc(a.rows, seq, func(r *cache.Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	turn := uint32(0)
-	for _, r := range a.rows {
-		if r.Seq < run.last || r.Header.Delegation != "" {
+	for _, r := range a.rows[from:] {
+		if r.Header.Delegation != "" {
 			continue
 		}
 		if turn == 0 {
@@ -219,39 +252,58 @@ func (a *assembly) reported(run *run) (bool, error) {
 		if r.Turn != turn {
 			break
 		}
-		if r.Lost() || r.Damaged.Load() || r.Calls == 0 && r.Role != plan.RoleTool {
-			continue
-		}
-		m, err := a.body(r)
-		if err != nil {
-			return false, err
-		}
-		if r.Role == plan.RoleTool && answer != "" && strings.Contains(m.Text, answer) {
-			return true, nil
-		}
-		for _, c := range m.Calls {
-			if c.ID == run.rows[0].Header.Delegation || task != "" && strings.Contains(c.Arguments, task) {
-				return true, nil
-			}
+		if !r.Lost() && !r.Damaged.Load() && (r.Calls > 0 || r.Role == plan.RoleTool) {
+			out = append(out, r)
 		}
 	}
-	return false, nil
+	return out
 }
 
-// firstLine returns the first words of a message, at most 200 bytes, that are the same in JSON as in plain text.
-func (a *assembly) firstLine(r *cache.Row) (string, error) {
+// appendNew appends the rows whose bodies are not in memory. Rows may be nil.
+func appendNew(to []*cache.Row, rows ...*cache.Row) []*cache.Row {
+	for _, r := range rows {
+		if r != nil && r.Message.Load() == nil {
+			to = append(to, r)
+		}
+	}
+	return to
+}
+
+// opening is the beginning of a message, by which a quotation of it is recognised.
+type opening struct {
+	text  string // at most 200 bytes, which are the same in JSON as in plain text
+	whole bool   // it is all of the message
+}
+
+// quotedFrom is the length in bytes from which on a text that contains an opening quotes it. Shorter ones, such as "Done",
+// are in many texts by chance.
+const quotedFrom = 8
+
+// quotedIn reports whether a text or a JSON value quotes the message. A short message must be all of it, or one of its
+// strings.
+func (o opening) quotedIn(text string) bool {
+	if len(o.text) >= quotedFrom {
+		return strings.Contains(text, o.text)
+	}
+	return o.whole && o.text != "" && (strings.TrimSpace(text) == o.text || strings.Contains(text, `"`+o.text+`"`))
+}
+
+// opening returns the opening of a message, which may be nil.
+func (a *assembly) opening(r *cache.Row) (o opening, err error) {
 	if r == nil {
-		return "", nil
+		return o, nil
 	}
 	m, err := a.body(r)
 	if err != nil {
-		return "", err
+		return o, err
 	}
 	line := strings.TrimSpace(m.Text)
 	if end := strings.IndexAny(line, "\n\r\t\"\\<>&"); end >= 0 {
 		line = line[:end]
 	}
-	return head(strings.TrimSpace(line), 200), nil
+	o.text = head(strings.TrimSpace(line), 200)
+	o.whole = o.text == strings.TrimSpace(m.Text)
+	return o, nil
 }
 
 // head returns the beginning of a text in at most so many bytes, without half a character.

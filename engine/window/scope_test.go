@@ -30,7 +30,7 @@ func answered(id, text string) string {
 // A main agent sees of a delegation its own call and result where there are such, and the labelled result otherwise,
 // also while the call waits for its result.
 func TestMainSeesResultsOfDelegations(t *testing.T) {
-	const labelled = `[delegated to scout: find it]\n[result from scout] it is \"here\"`
+	const labelled = `[delegated to scout: find it]\n[result from scout] it is in the \"attic\"`
 	for name, test := range map[string]struct {
 		before  func(*enginetest.Kit) // the delegation's turn
 		pending []string
@@ -46,7 +46,7 @@ func TestMainSeesResultsOfDelegations(t *testing.T) {
 			[]string{answered("c", "done")}, false},
 		"the call gives the task": {nil, []string{enginetest.User("q"), call("c", `{"task":"find it"}`), answered("c", "done")}, false},
 		"the call has its id":     {nil, []string{enginetest.User("q"), call("d", "{}"), answered("d", "done")}, false},
-		"the result quotes it":    {nil, []string{enginetest.User("q"), call("c", "{}"), answered("c", `{"answer":"it is \"here\""}`)}, false},
+		"the result quotes it":    {nil, []string{enginetest.User("q"), call("c", "{}"), answered("c", `{"answer":"it is in the \"attic\""}`)}, false},
 		"another call":            {nil, []string{enginetest.User("q"), call("c", "{}"), answered("c", "rain")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMainSeesResultsOfDelegations(t *testing.T) {
 			if test.before != nil {
 				test.before(k)
 			}
-			delegated(k, "d", "find it", "let me see", "go on", `it is "here"`)
+			delegated(k, "d", "find it", "let me see", "go on", `it is in the "attic"`)
 			w := k.Ask(`{"session_id":"s","explain":true,"pending":[%s]}`, strings.Join(test.pending, ","))
 			shown := shownOf(w)
 			if strings.Contains(shown, labelled) != test.label || strings.Count(shown, "find it") > 1 ||
@@ -71,6 +71,28 @@ func TestMainSeesResultsOfDelegations(t *testing.T) {
 				k.Replay(k.Ask(`{"session_id":"s","format":%q}`, format).DecisionID)
 			}
 		})
+	}
+}
+
+// A short answer is not taken for reported because its words are somewhere in a result.
+func TestShortResultsOfDelegations(t *testing.T) {
+	for _, test := range []struct {
+		answer, result string
+		reported       bool
+	}{
+		{"Done.", "Done. 14 files changed.", false},
+		{`A & B`, "A plan was made", false},
+		{"Done.", "Done.", true},
+		{"42", `{"sum":"42"}`, true},
+		{"42", `{"sum":"1420"}`, false},
+	} {
+		k := enginetest.New(t)
+		delegated(k, "d", "add them up", test.answer)
+		k.Post("s", enginetest.User("q"), call("c", "{}"), answered("c", test.result))
+		shown := shownOf(k.Ask(`{"session_id":"s"}`))
+		if strings.Contains(shown, "[result from scout]") == test.reported {
+			t.Errorf("answer %q, result %q: the main agent sees %s", test.answer, test.result, shown)
+		}
 	}
 }
 

@@ -134,10 +134,10 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if a.format == chat.Text && it.Edit == nil && !a.showsDocuments(r, m) {
-		return with + a.StandIn(&r.Header, text), nil
-	}
 	if it.Edit == nil && !a.showsDocuments(r, m) {
+		if a.format == chat.Text {
+			return with + a.StandIn(&r.Header, text), nil
+		}
 		return with + a.Retexted(&r.Header, m, text), nil
 	}
 	changed := m.Edited(it.Edit)

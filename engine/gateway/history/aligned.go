@@ -274,7 +274,7 @@ type editing struct {
 
 // editing determines what a request changes in a line: which turns it removes or restores, and from where it replaces
 // the line.
-func (x *Exchange) editing(f *found) (e editing) {
+func (x *Exchange) editing(f *found, places []place) (e editing) {
 	a, s := f.aligned, f.stored
 	sent := s.sent()
 	e.rewrite.Stored = -1
@@ -282,7 +282,7 @@ func (x *Exchange) editing(f *found) (e editing) {
 		return e // A sub-agent may not take back what other agents said.
 	}
 	trimmed := e.leaveOut(s, a, &sent, a.New < len(x.said.parsed))
-	e.change.Edits = x.edited(f, trimmed, e.rewriteFrom)
+	e.change.Edits = x.edited(f, places, trimmed, e.rewriteFrom)
 	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
 		e.rewrite.Stored = -1 // The rewrite would lose the messages trimmed after it.
 	}
@@ -297,8 +297,8 @@ func (x *Exchange) editing(f *found) (e editing) {
 
 // edited returns the new versions of stored messages, outside a trimmed beginning. From messages that cannot be changed
 // in place it rewrites the line: those that call tools, all if they are too many or too large, and all if the request
-// refers to unknown items.
-func (x *Exchange) edited(f *found, trimmed int, rewrite func(align.Pair)) (out []*transcript.Edit) {
+// refers to unknown items. Copies of them in forks change in the same commit, so all places share the limits.
+func (x *Exchange) edited(f *found, places []place, trimmed int, rewrite func(align.Pair)) (out []*transcript.Edit) {
 	s, size, first := f.stored, 0, align.Pair{Stored: -1}
 	for _, c := range f.aligned.Changes {
 		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
@@ -316,7 +316,14 @@ func (x *Exchange) edited(f *found, trimmed int, rewrite func(align.Pair)) (out 
 		out = append(out, &transcript.Edit{Seq: s.all.about[s.order[c.Stored]].seq, Format: x.ask.Format,
 			Elements: x.said.cut(q, q+1)})
 	}
-	if len(out) > transcript.MaxEdits || size > transcript.MaxEditBytes {
+	copies := 0
+	for i := range places {
+		if places[i].head != nil {
+			copies++
+		}
+	}
+	copies = max(copies, 1)
+	if len(out)*copies > transcript.MaxEdits || size*copies > transcript.MaxEditBytes {
 		rewrite(first)
 		return nil
 	}
@@ -478,7 +485,7 @@ func (e *editing) restore(s *storedLine, a *align.Aligned) {
 // arrange determines what an aligned request changes at its commit and which messages form its window.
 func (x *Exchange) arrange(f *found, places []place) {
 	a, s, end := f.aligned, f.stored, len(x.said.parsed)
-	e := x.editing(f)
+	e := x.editing(f, places)
 	keep, from := a.Keep, a.New
 	if e.rewrite.Stored >= 0 {
 		keep, from = e.rewrite.Stored, e.rewrite.Request

@@ -35,7 +35,7 @@ func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session
 			if v := edits[of]; v != nil {
 				c.Edits = append(c.Edits, &transcript.Edit{Seq: p.line.about[at].seq, Format: v.Format, Elements: v.Elements})
 			} else {
-				c.Remove = p.line.removing(c.Remove, at)
+				c.Remove = p.line.withTurnOf(c.Remove, at)
 			}
 		}
 		if c.Edits != nil || c.Remove != nil {
@@ -45,8 +45,8 @@ func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session
 	return out
 }
 
-// removing returns the runs of turns to remove with the turn of a message, which comes after them.
-func (l line) removing(runs []transcript.Run, at int) []transcript.Run {
+// withTurnOf adds the turn of a message to runs, unless it is the last of them already.
+func (l line) withTurnOf(runs []transcript.Run, at int) []transcript.Run {
 	turn := l.turn[at]
 	if n := len(runs); n > 0 && runs[n-1].Turns[1] == turn {
 		return runs

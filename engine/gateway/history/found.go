@@ -189,8 +189,8 @@ func (svc *Service) heads(ctx context.Context, c ident.Caller, projectID string,
 	return out, nil
 }
 
-// namespaceOf determines the namespace of a request: the one it names, or else that of the session, whose head is given, or the
-// project's default. New forks are in it, and so is a new session.
+// namespaceOf sets the request's namespace: the one it names, otherwise the session's, otherwise the project's default. New
+// sessions and forks are created in it. base is the session's head, or nil.
 func (svc *Service) namespaceOf(c ident.Caller, x *Exchange, base *session.Head) error {
 	x.Namespace = x.ask.Namespace
 	if x.Namespace != nil {

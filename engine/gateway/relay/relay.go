@@ -208,7 +208,7 @@ func (f *flow) finish(ctx context.Context) error {
 		left = bytes.Clone(left)
 		events, _ := f.split.Feed([]byte("\n\n"))
 		for _, e := range events {
-			f.folder.Add(e)
+			f.state = f.folder.Add(e)
 		}
 	}
 	if !f.NeedsDone {

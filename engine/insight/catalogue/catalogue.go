@@ -121,7 +121,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	}
 	c, namespace, err := c.In(q.Namespace)
 	if err == nil {
-		err = ident.FindNamespace("namespace", namespace)
+		err = ident.CheckStoredNamespace("namespace", namespace)
 	}
 	if err != nil {
 		return out, err

@@ -278,7 +278,8 @@ func (s *search) unite(terms []string, blocks []termBlocks) *postings {
 	all := &postings{}
 	for _, b := range some {
 		before := len(all.list)
-		all.list = s.buffer.Unite(s.appendPostings(all.list, b), before)
+		list, whole := s.appendPostings(all.list, b)
+		all.list, cached = s.buffer.Unite(list, before), cached && whole
 	}
 	all.shape = rank.ShapeOf(all.list)
 	if cached {
@@ -342,30 +343,33 @@ func (s *search) decode(b termBlocks) *postings {
 			return p
 		}
 	}
-	p := &postings{list: s.appendPostings(nil, b)}
-	p.shape = rank.ShapeOf(p.list)
-	if b.decoded != nil && len(p.list) > 0 {
+	list, whole := s.appendPostings(nil, b)
+	p := &postings{list: list, shape: rank.ShapeOf(list)}
+	if whole && b.decoded != nil && len(p.list) > 0 {
 		b.decoded.Store(p)
 		s.svc.cache.grow(s.cached, s.state, b)
 	}
 	return p
 }
 
-// appendPostings appends the postings of blocks to a list.
-func (s *search) appendPostings(list []rank.Posting, b termBlocks) []rank.Posting {
+// appendPostings appends the postings of blocks to a list. whole is false if a block is damaged: it is left out, and each
+// query has to notice it.
+func (s *search) appendPostings(list []rank.Posting, b termBlocks) (_ []rank.Posting, whole bool) {
 	n := 0
+	whole = true
 	for _, it := range b.items {
 		n += rank.BlockLen(it.Value)
 	}
 	list = slices.Grow(list, n)
 	for _, it := range b.items {
 		more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
-		s.damaged = s.damaged || err != nil
-		if err == nil {
-			list = more
+		if err != nil {
+			whole, s.damaged = false, true
+			continue
 		}
+		list = more
 	}
-	return list
+	return list, whole
 }
 
 // hidden reports whether documents of a group are hidden from the viewer.

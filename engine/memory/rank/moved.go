@@ -20,10 +20,8 @@ var passing = []string{"last", "recent", "just", "now", "year", "month", "week",
 
 // term returns the first of some terms that the document has, or "".
 func (d *Document) term(of []string) string {
-	for _, term := range of {
-		if _, has := slices.BinarySearchFunc(d.Terms, term, func(t TermCount, s string) int { return strings.Compare(t.Term, s) }); has {
-			return term
-		}
+	if i := slices.IndexFunc(of, func(term string) bool { return d.Count(term) > 0 }); i >= 0 {
+		return of[i]
 	}
 	return ""
 }

@@ -135,7 +135,7 @@ func (a *arguments) namespace() []string {
 	if len(namespace) == 0 {
 		return a.within
 	}
-	if err := ident.FindNamespace("namespace", namespace); err != nil {
+	if err := ident.CheckStoredNamespace("namespace", namespace); err != nil {
 		a.fault("namespace", "invalid_value", "must be at most 16 names of 1 to 128 bytes, outermost first")
 	} else if n := len(a.within); len(namespace) < n || !slices.Equal(namespace[:n], a.within) {
 		a.fault("namespace", "out_of_range", "must begin with %s, or be left out", strings.Join(a.within, ", "))

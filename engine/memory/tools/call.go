@@ -98,7 +98,7 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	}
 	c, namespace, err := c.In(call.MemoryNamespace)
 	if err == nil {
-		err = ident.FindNamespace("memory_namespace", namespace)
+		err = ident.CheckStoredNamespace("memory_namespace", namespace)
 	}
 	if err != nil {
 		return Result{}, err

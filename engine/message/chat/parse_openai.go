@@ -52,7 +52,7 @@ func (p *parser) openai(index int, o *object) *problem {
 		if bad = m.readToolCalls(o.Get("tool_calls")); bad != nil {
 			return bad
 		}
-		if bad = m.readFunctionCall(o.Get(functionCall)); bad != nil {
+		if bad = m.readFunctionCall(functionCallOf(o)); bad != nil {
 			return bad
 		}
 	}
@@ -70,6 +70,16 @@ const (
 	functionCall = "function_call"
 	functionRole = "function"
 )
+
+// functionCallOf returns the function_call of a message, or nil if it makes tool calls, which take its place.
+func functionCallOf(o *rawjson.Object) []byte {
+	if calls := o.Get("tool_calls"); calls != nil {
+		for range rawjson.Elements(calls) {
+			return nil
+		}
+	}
+	return o.Get(functionCall)
+}
 
 // functionID is the id of a function_call and of its result, which have only the function's name in common.
 func functionID(name string) string { return "function_" + name }

@@ -348,6 +348,17 @@ func TestFunctionCalls(t *testing.T) {
 	if want := `{"role":"assistant","content":null,"function_call":{"name":"weather.now","arguments":"{}"}}`; string(changed) != want {
 		t.Errorf("with other arguments: %s", changed)
 	}
+	// Where a message has both, the tool calls count.
+	both := json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":` +
+		`{"name":"now","arguments":"{}"}}],"function_call":{"name":"then","arguments":"{}"}}`)
+	parsed, _, bad = chat.Parse(chat.OpenAIChat, []json.RawMessage{both})
+	if len(bad) > 0 || len(parsed) != 1 || len(parsed[0].Message.Calls) != 1 || parsed[0].Message.Calls[0].Name != "now" {
+		t.Errorf("%+v %v", parsed, bad)
+	}
+	changed = chat.WithArguments(chat.Chat, both, []plan.Argument{{Text: `{"a":1}`}})
+	if !strings.Contains(string(changed), `"name":"now","arguments":"{\"a\":1}"`) || !strings.Contains(string(changed), `"name":"then","arguments":"{}"`) {
+		t.Errorf("with other arguments: %s", changed)
+	}
 	for _, wrong := range []string{`{"role":"function","content":"4"}`, `{"role":"assistant","function_call":{"arguments":"{}"}}`} {
 		if _, _, bad := chat.Parse(chat.OpenAIChat, []json.RawMessage{json.RawMessage(wrong)}); len(bad) != 1 {
 			t.Errorf("%s: %v", wrong, bad)

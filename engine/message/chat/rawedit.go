@@ -140,7 +140,7 @@ func WithArguments(form EditForm, raw []byte, changes []plan.Argument) []byte {
 			func(o *editObject, text string) []byte { return o.With("input", AppendInput(nil, text)) }))
 	}
 	o := readEdit(raw)
-	if call := o.Get(functionCall); call != nil {
+	if call := functionCallOf(&o); call != nil {
 		body := readEdit(call)
 		return o.With(functionCall, body.With("arguments", rawjson.AppendString(nil, changes[0].Text)))
 	}

@@ -29,7 +29,7 @@ func chatID(id string) string { return callid.Short(id, callid.MostInChat) }
 // there is nothing else.
 func (m *Message) legalChat(o object) []byte {
 	switch {
-	case o.Get(functionCall) != nil || o.Text("role") == functionRole: // They have no ids.
+	case functionCallOf(&o) != nil || o.Text("role") == functionRole: // They have no ids.
 		return o.Raw
 	case m.Role == plan.RoleTool && chatID(m.CallID) != m.CallID:
 		o, _ = readObject(o.With("tool_call_id", rawjson.AppendString(nil, chatID(m.CallID))))
@@ -57,7 +57,7 @@ func (m *Message) legalCalls(o *object) []byte {
 
 // renameCalls gives the calls of a chat message the names in Calls or, for a window, valid names and ids.
 func (m *Message) renameCalls(o *object, legal bool) []byte {
-	if call := o.Get(functionCall); call != nil {
+	if call := functionCallOf(o); call != nil {
 		body, _ := readObject(call)
 		return o.With(functionCall, body.With("name", rawjson.AppendString(nil, m.Calls[0].Name)))
 	}

@@ -18,7 +18,7 @@ import (
 // A message that a client has edited keeps its number, its turn and its place. Its new form replaces its body and its
 // header, and a change record keeps the old body, so that decisions made before can be replayed.
 
-// The limits of one change. A larger one has to be stored as turns.
+// The limits of what one commit changes, in forks too. More has to be stored as turns.
 const (
 	MaxEdits     = 256
 	MaxEditBytes = 1 << 20 // of the old and the new bodies

@@ -54,21 +54,24 @@ func (svc *Service) EraseMessages(t *records.Tx, sinc ident.Incarnation, first, 
 }
 
 // EraseChanges collects the writes that delete the records of changes after the nth, up to the uptoth or EraseAtOnce of
-// them, with the blobs of former versions. It returns the number of the last.
-func (svc *Service) EraseChanges(t *records.Tx, sinc ident.Incarnation, n, upto uint32) (uint32, error) {
+// them, with the blobs of former versions. It returns the number of the last, and the size of the former versions in bytes.
+func (svc *Service) EraseChanges(t *records.Tx, sinc ident.Incarnation, n, upto uint32) (last uint32, size uint64, err error) {
 	upto = min(upto, n+EraseAtOnce)
 	for ; n < upto; n++ {
 		c, err := svc.ReadChange(t.Ctx, t.Tenant, sinc, n+1)
 		if err == nil && c != nil {
 			for _, item := range c.Items {
 				deleteBlobs(t, sinc, item.Was)
+				if h, _, err := ParseBody(Sketch(item.Was)); err == nil {
+					size += uint64(h.BodyBytes)
+				}
 			}
 		} else if err != nil && !errors.Is(err, records.ErrDamaged) {
-			return n, err
+			return n, size, err
 		}
 		t.Delete(records.Change.Key(sinc, n+1))
 	}
-	return n, nil
+	return n, size, nil
 }
 
 // deleteBlobs deletes the blobs that a body refers to.

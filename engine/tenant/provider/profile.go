@@ -81,15 +81,10 @@ func ofHost(base *url.URL) Profile {
 	if p, ok := hosts[host]; ok {
 		return p
 	}
-	for at := strings.IndexByte(host, '.'); at >= 0; {
-		if p, ok := hosts[host[at:]]; ok {
+	for _, rest, ok := strings.Cut(host, "."); ok; _, rest, ok = strings.Cut(rest, ".") {
+		if p, known := hosts["."+rest]; known {
 			return p
 		}
-		next := strings.IndexByte(host[at+1:], '.')
-		if next < 0 {
-			break
-		}
-		at += 1 + next
 	}
 	return Profile{}
 }

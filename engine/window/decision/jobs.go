@@ -105,6 +105,26 @@ func (svc *Service) purgeAsked(ctx context.Context, tenant string, job store.Ite
 // incarnation of a session it does so only for that session. It reads all days that can have such decisions.
 func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte,
 	until time.Time) error {
+	return svc.purgeDays(ctx, tenant, pinc, sinc, until, store.Range{KeysOnly: true, Limit: records.SweepChunk},
+		func(_ store.Item, id ID) bool { return !id.made().After(until) })
+}
+
+// PurgeOf purges those decisions of a session that saw an extent of it which is not kept: they may have texts that are
+// erased.
+func (svc *Service) PurgeOf(ctx context.Context, tenant string, pinc, sinc ident.Incarnation,
+	keep func(seen transcript.Extent) bool) error {
+	purges := func(it store.Item, _ ID) bool {
+		var r struct{ Extent Extent }
+		return string(it.Value) != purged && string(it.Value) != unkept &&
+			(json.Unmarshal(it.Value, &r) != nil || !keep(transcript.Extent(r.Extent)))
+	}
+	return svc.purgeDays(ctx, tenant, pinc, sinc[:], svc.db.Now(), store.Range{}, purges)
+}
+
+// purgeDays purges those decisions made up to the day after a time for which purges returns true. how says how they are
+// read.
+func (svc *Service) purgeDays(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte, until time.Time,
+	how store.Range, purges func(store.Item, ID) bool) error {
 	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
 	if err != nil || oldest == nil {
 		return err
@@ -112,30 +132,7 @@ func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarna
 	_, first := splitKey(oldest.Key)
 	for day := first.day; day <= records.Day(until)+1; day++ {
 		rng := records.PrefixRange(append(records.Decision.Under2(pinc, day).From, sinc...))
-		rng.KeysOnly = true
-		if err := svc.purgeRange(ctx, tenant, rng, func(_ store.Item, id ID) bool { return !id.made().After(until) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PurgeOf purges those decisions of a session that saw an extent of it which is not kept: they may have texts that are
-// erased.
-func (svc *Service) PurgeOf(ctx context.Context, tenant string, pinc, sinc ident.Incarnation,
-	keep func(seen transcript.Extent) bool) error {
-	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
-	if err != nil || oldest == nil {
-		return err
-	}
-	_, first := splitKey(oldest.Key)
-	purges := func(it store.Item, _ ID) bool {
-		var r struct{ Extent Extent }
-		return string(it.Value) != purged && string(it.Value) != unkept &&
-			(json.Unmarshal(it.Value, &r) != nil || !keep(transcript.Extent(r.Extent)))
-	}
-	for day := first.day; day <= records.Day(svc.db.Now())+1; day++ {
-		rng := records.PrefixRange(append(records.Decision.Under2(pinc, day).From, sinc[:]...))
+		rng.KeysOnly, rng.Limit = how.KeysOnly, how.Limit
 		if err := svc.purgeRange(ctx, tenant, rng, purges); err != nil {
 			return err
 		}
@@ -143,7 +140,7 @@ func (svc *Service) PurgeOf(ctx context.Context, tenant string, pinc, sinc ident
 	return nil
 }
 
-// purgeRange purges some of the decisions of a range.
+// purgeRange purges those decisions of a range for which purges returns true.
 func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Range, purges func(store.Item, ID) bool) error {
 	var b store.Batch
 	commit := func() error {
@@ -154,7 +151,6 @@ func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Ran
 		defer func() { b = store.Batch{} }()
 		return svc.db.Commit(ctx, tenant, b)
 	}
-	rng.Limit = records.SweepChunk
 	for it, err := range svc.db.Scan(ctx, tenant, rng) {
 		if err != nil {
 			return err
