@@ -74,14 +74,14 @@ WORDED = {
                 "format": {"type": "string", "minLength": 1}, "tool_results": {"type": "string", "minLength": 1},
             }.items()]}]}},
 }
-DAY_OR_TIME = [{"format": "date-time"}, {"format": "date"}, {"const": ""}]
+DAY_OR_TIME = [{"format": "date-time"}, {"format": "date"}]
 
 
 # Unsigned numbers of 64 bits, whose maximum is too large for the signed ones of generators.
 UNSIGNED = {"if_revision", "before", "of", "asked"}
 
 
-def reword(node):
+def reword(node, name=""):
     """Says of each text that is a day or a time that it is one or the other, and how large unsigned numbers may be."""
     if isinstance(node, dict):
         for name in UNSIGNED & node.get("properties", {}).keys():
@@ -92,9 +92,13 @@ def reword(node):
         if node.get("format") == "date-or-date-time":
             del node["format"]
             kinds = node.pop("type", "string")
-            node["anyOf"] = [{"type": "string", **kind} for kind in DAY_OR_TIME] + [{"type": "null"}] * (kinds != "string")
-        for child in node.values():
-            reword(child)
+            node["anyOf"] = [{"type": "string", **kind} for kind in DAY_OR_TIME]
+            if name in ("since", "until"):
+                node["anyOf"].append({"const": ""})
+            if kinds != "string":
+                node["anyOf"].append({"type": "null"})
+        for key, child in node.items():
+            reword(child, key)
     elif isinstance(node, list):
         for child in node:
             reword(child)
