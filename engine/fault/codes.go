@@ -126,6 +126,8 @@ var ErrorCodes = []ErrorCode{
 		"Send the request again; if it fails again, tell the operator."},
 	{"previous_response_not_found", Invalid, "The request continues a response that is unknown or no longer stored.",
 		"Send the whole history instead."},
+	{"project_exists", Conflict, "A project with that id already exists.",
+		"Choose another id, or change the project with PUT."},
 	{"query_needed", Invalid, "The query has no words and no time bound.", "Send words, a time bound or *."},
 	{"quota_exceeded", NoSpace, "The tenant has reached its quota.", "Delete something, or ask the operator for more."},
 	{"reasoning_alone", Invalid, "A reasoning item is sent without the item that it belongs to.", "Send both."},
