@@ -68,6 +68,9 @@ type Spec struct {
 	Pinned   bool     `json:"pinned,omitempty"`
 	Standing bool     `json:"standing,omitempty"`
 	Origin   Origin   `json:"-"` // empty: OriginAPI
+	// Created and Updated are when another program wrote the memory that is imported; zero means now. A time in the
+	// future is now, and a version is never older than the one before.
+	Created, Updated time.Time `json:"-"`
 }
 
 // complete checks the spec, and fills in defaults.
