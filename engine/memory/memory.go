@@ -8,6 +8,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -182,7 +183,8 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 // nil, is a memory that the same commit deletes.
 func (svc *Service) storeOver(t *records.Tx, p *project.Record, spec *Spec, rec, old, goes *Record,
 	room *records.Reservation) (out stored, err error) {
-	rec.Version, rec.CreatedAt, rec.UpdatedAt = 1, t.Now, t.Now
+	rec.Version = 1
+	rec.CreatedAt, rec.UpdatedAt = spec.written(t.Now, old.live(t.Now))
 	if rec.ExpiresAt, err = svc.expiry(p, spec, t.Now); err != nil {
 		return out, err
 	}
@@ -200,6 +202,24 @@ func (svc *Service) storeOver(t *records.Tx, p *project.Record, spec *Spec, rec,
 	out.Incarnation = rec.Incarnation
 	out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt = rec.Version, rec.CreatedAt, rec.UpdatedAt, rec.ExpiresAt
 	return out, svc.put(t, p.Incarnation, rec, old)
+}
+
+// written returns the times of a memory's first version and of the one that is stored now, after old.
+func (s *Spec) written(now time.Time, old *Record) (created, updated time.Time) {
+	past := func(at time.Time) time.Time {
+		if at = records.ToTheMillisecond(at); at.UnixMilli() <= 0 || at.After(now) {
+			return now
+		}
+		return at
+	}
+	created, updated = past(cmp.Or(s.Created, s.Updated)), past(cmp.Or(s.Updated, s.Created))
+	if old != nil && updated.Before(old.UpdatedAt) {
+		updated = old.UpdatedAt
+	}
+	if updated.Before(created) {
+		updated = created
+	}
+	return created, updated
 }
 
 // expiry returns when a memory that is stored now expires, or nil for never. A later change of the project's setting

@@ -60,6 +60,9 @@ type Spec struct {
 	// Metadata is flat: strings, numbers and booleans, by name.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value    json.RawMessage            `json:"value,omitempty"`
+	// Created and Updated are when another program wrote the memory that is imported; zero means now. A time in the
+	// future is now, and a version is never older than the one before.
+	Created, Updated time.Time `json:"-"`
 }
 
 // complete checks the spec, and fills in defaults.
