@@ -188,7 +188,7 @@ func (call *modelCall) guarded() bool { return len(project.Guards(call.setup.Set
 
 // needsWindow refuses a call that guards cannot see, for the given reason.
 func needsWindow(why string) error {
-	return refuse(http.StatusUnprocessableEntity, project.GuardNeedsWindow,
+	return refuse(http.StatusUnprocessableEntity, "guard_needs_window",
 		"the project's pipeline has guards, which must see what a provider gets, and %s", why)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
@@ -70,6 +71,14 @@ func Guards(pipeline []PipelineStep) []PipelineStep {
 		n++
 	}
 	return pipeline[:n]
+}
+
+// PipelineName returns the name of the setting that has a hook's pipeline.
+func PipelineName(h plan.Hook) string {
+	if h.Assembles() {
+		return "pipeline"
+	}
+	return h.String() + "_pipeline"
 }
 
 // Pipelines are the functions that this package needs of policies.
@@ -456,21 +465,17 @@ func (s *Settings) check() error {
 	return s.TokenScale.check()
 }
 
-// GuardNeedsWindow is the error code of what guards rule out, because it would send something to a provider that no guard
-// has seen.
-const GuardNeedsWindow = "guard_needs_window"
-
 // checkGuarded checks that a pipeline with guards does not come with a setting of the proxy that goes around them.
 func (s *Settings) checkGuarded() error {
 	if len(Guards(s.Pipeline)) == 0 {
 		return nil
 	}
 	if s.ProxyMode != ModeAuto && s.ProxyMode != ModeAssemble {
-		return fault.InvalidField("proxy_mode", GuardNeedsWindow, "must be auto or assemble while the pipeline has guards, "+
+		return fault.InvalidField("proxy_mode", "guard_needs_window", "must be auto or assemble while the pipeline has guards, "+
 			"because the other modes send the client's own messages")
 	}
 	if len(s.ProxyTools) > 0 {
-		return fault.InvalidField("proxy_tools", GuardNeedsWindow, "must be empty while the pipeline has guards, because "+
+		return fault.InvalidField("proxy_tools", "guard_needs_window", "must be empty while the pipeline has guards, because "+
 			"no window shows the results of these tools to them")
 	}
 	return nil
