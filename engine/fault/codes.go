@@ -49,6 +49,7 @@ var ErrorCodes = []ErrorCode{
 	{"guard_needs_window", Invalid, "The project's pipeline has guards, and this would send a provider messages that they have not seen.",
 		"Send model calls in mode assemble and with a session, or remove the guards from the pipeline."},
 	{"guard_not_first", Invalid, "A pipeline has a guard after a step that is none.", "Put the guards first."},
+	{"hook_missing", Invalid, "The policy lacks the hook that the pipeline needs.", "Choose a version or another policy with the hook."},
 	{"idempotency_key_reused", Invalid, "The Idempotency-Key was used with another request.",
 		"Use a new key for a new request."},
 	{"idempotency_sealed", Conflict,
