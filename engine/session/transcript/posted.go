@@ -20,6 +20,7 @@ type Posted struct {
 	Made              *prefix.Place
 	Reminder          *reminder.Bound // nil if none
 	At                time.Time       // zero means the year 1970
+	Removed           bool            // by a client
 	Turn              uint32
 	Index             int // in the turn
 }
@@ -60,6 +61,12 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 		m.CreatedAt = p.At
 		if p.Reminder != nil && (m.Role == plan.RoleUser || p.Reminder.Before > 0) {
 			t.bind(len(t.Messages), *p.Reminder)
+		}
+		if p.Removed {
+			if t.Removed == nil {
+				t.Removed = map[int]bool{}
+			}
+			t.Removed[len(t.Messages)] = true
 		}
 		t.Messages = append(t.Messages, m)
 	}
