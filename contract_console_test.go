@@ -48,11 +48,11 @@ func (c *contract) console(t *testing.T, p *program, worker, reader string) {
 	made := try(reader, "POST", project+"/context", "", `{"session_id":"looked-at","explain":true}`, 200)
 	id := made.text(t, "decision_id")
 	const diff = project + "/windows/diff"
-	try(reader, "POST", diff, "", `{"a":{"decision":"`+id+`"},"b":{"request":{"session_id":"looked-at","format":"text"}}}`, 200)
-	try(reader, "POST", diff, "", `{"a":{"decision":"`+id+`"},"b":{"request":{"session_id":"far-back","system":"be brief",
+	try(reader, "POST", diff, "", `{"a":{"decision_id":"`+id+`"},"b":{"request":{"session_id":"looked-at","format":"text"}}}`, 200)
+	try(reader, "POST", diff, "", `{"a":{"decision_id":"`+id+`"},"b":{"request":{"session_id":"far-back","system":"be brief",
 		"format":"anthropic.messages","budget":{"max_messages":10}}}}`, 200)
-	try(reader, "POST", diff, "", `{"a":{"decision":"`+id+`"}}`, 422)
-	try(reader, "POST", diff, "", `{"a":{"decision":"dec_none"},"b":{"request":{}}}`, 404)
+	try(reader, "POST", diff, "", `{"a":{"decision_id":"`+id+`"}}`, 422)
+	try(reader, "POST", diff, "", `{"a":{"decision_id":"dec_none"},"b":{"request":{}}}`, 404)
 	const decision = project + "/decisions/{decision}"
 	try(reader, "POST", decision+"/why-not", "", `{"message_id":"none"}`, 404, "{decision}", id)
 	try(reader, "POST", decision+"/why-not", "", `{}`, 422, "{decision}", id)

@@ -39,7 +39,11 @@ func (p *program) shown() string {
 func (p *program) fates() map[string]int {
 	p.t.Helper()
 	fates := map[string]int{}
-	var list struct{ Data []struct{ ID string } }
+	var list struct {
+		Data []struct {
+			ID string `json:"decision_id"`
+		}
+	}
 	if err := json.Unmarshal(p.do(p.key, "GET", "/api/v1/projects/demo/decisions?limit=1000", "").body, &list); err != nil {
 		p.t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	replayed := p.do(p.key, "POST", "/api/v1/policies/latest-only/versions/2/replay",
-		`{"project":"demo","against":"none","config":{"keep":2}}`)
+		`{"project_id":"demo","against":"none","config":{"keep":2}}`)
 	if replayed.status != 200 || !strings.Contains(string(replayed.body), `"reason_code":"superseded"`) {
 		t.Errorf("its second version over its sessions: %d %s", replayed.status, replayed.body)
 	}

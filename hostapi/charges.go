@@ -31,10 +31,10 @@ func (in *instance) write(n int) {
 	}
 }
 
-// during stops a guest that calls, outside mneme_assemble, a function that needs a request.
+// during stops a guest that calls, outside a call, a function that needs a request.
 func (in *instance) during() {
 	if in.request == nil {
-		in.stop(plan.StatusTrap, "called before mneme_assemble")
+		in.stop(plan.StatusTrap, "called before %s", in.key.module.entryNames())
 	}
 }
 
@@ -54,6 +54,7 @@ const (
 	fetchText fetch = iota
 	fetchArguments
 	fetchName
+	fetchJSON
 )
 
 // fetched is what a call read last.
@@ -89,9 +90,12 @@ func (in *instance) part(what fetch, record, call int32) ([]byte, bool) {
 }
 
 func (in *instance) fetch(what fetch, record, call int) ([]byte, bool, error) {
-	if what == fetchText {
+	switch what {
+	case fetchText:
 		text, err := in.texts.Text(record)
 		return text, true, err
+	case fetchJSON:
+		return in.texts.JSON(record)
 	}
 	called, ok, err := in.texts.Call(record, call)
 	if what == fetchName {

@@ -17,7 +17,7 @@ func hostGuest(assemble []byte, data ...datum) guest {
 	return guest{
 		imports: []fnImport{
 			of("text", 4, i32r), of("tokens", 2, i32r), of("find", 3, i32r), of("log", 3, nil), of("fail", 2, nil),
-			of("args", 5, i32r), of("name", 4, i32r), of("score", 3, i32r),
+			of("args", 5, i32r), of("name", 4, i32r), of("score", 3, i32r), of("json", 5, i32r),
 		},
 		data: data, assemble: assemble,
 	}
@@ -32,6 +32,7 @@ const (
 	fnArgs   = 5
 	fnName   = 6
 	fnScore  = 7
+	fnJSON   = 8
 )
 
 func TestHostFunctions(t *testing.T) {

@@ -26,8 +26,7 @@ type instance struct {
 	cards    api.MutableGlobal // bits of what the guest has written to
 	start    *snapshot
 	tank     *tank
-	assemble api.Function
-	calls    callStack       // of assemble
+	entries  [2]entry        // for assemble, and for all other hooks
 	ctx      context.Context // passes the instance to the host functions
 	stack    [4]uint64       // arguments and result of a call
 	requests uint32          // address of the request arena

@@ -18,6 +18,7 @@ type Limits struct {
 	TextBytes     int           // text copied, searched or tokenised
 	LogBytes      int           // log lines and the author's message
 	InsertedBytes int           // texts in one plan
+	StoredBytes   int           // texts in one plan of the hooks remember and retain
 
 	// Starting an instance: _initialize and mneme_arena. Language runtimes do a lot of work there, once for many calls.
 	StartFuel int
@@ -51,6 +52,7 @@ func DefaultLimits() Limits {
 		TextBytes:     1 << 20,
 		LogBytes:      4 << 10,
 		InsertedBytes: 16 << 10,
+		StoredBytes:   64 << 10,
 
 		StartFuel: 100_000_000,
 		StartTime: time.Second,

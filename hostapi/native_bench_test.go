@@ -103,7 +103,7 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	if err != nil {
 		b.Fatal(err)
 	}
-	ops, err := decode(planned, abiMinor, h.limits.InsertedBytes, reasons{})
+	ops, err := decode(planned, asked{minor: abiMinor, maxText: h.limits.InsertedBytes}, reasons{})
 	out := h.Run(b.Context(), w.call)
 	if err != nil || len(ops) == 0 || !reflect.DeepEqual(ops, out.Ops) {
 		b.Fatalf("%s: natively %v (%v), in the sandbox %v", m.Name, ops, err, out)
@@ -143,6 +143,7 @@ func (h nativeHost) Name(record, call int, buf []byte) int {
 	return len(c.Name)
 }
 
+func (h nativeHost) JSON(int, string, []byte) int { return -1 }
 func (h nativeHost) Score(record int, query string) int {
 	return h.texts.Score([]byte(h.texts[record]), []byte(query))
 }

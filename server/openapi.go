@@ -51,20 +51,86 @@ type operationProse struct {
 	tag string
 }
 
-// description returns the OpenAPI document that /openapi.json serves, as text and as a value. It is built once per
-// process.
+// description returns the OpenAPI documents of the server. They are built once per process.
 var description = sync.OnceValues(func() (described, error) {
-	doc, err := describe(new(Server).table())
+	routes := new(Server).table()
+	doc, err := describe(routes)
 	if err != nil {
 		return described{}, fmt.Errorf("describing the routes: %w", err)
 	}
-	text, err := json.Marshal(doc)
-	return described{doc, text}, err
+	d := described{doc: doc}
+	foreign := map[string]bool{}
+	for _, r := range routes {
+		foreign[r.path] = r.foreign()
+	}
+	if d.text, err = documentOf(doc, func(path string) bool { return !foreign[path] }); err != nil {
+		return described{}, err
+	}
+	d.foreign, err = documentOf(doc, func(path string) bool { return foreign[path] })
+	return d, err
 })
 
+// described is the description of all routes. It is served as two documents, because generators of clients fail on
+// bodies of which another protocol says what they are.
 type described struct {
-	doc  map[string]any
-	text []byte
+	doc     map[string]any
+	text    []byte // Mneme's own routes, as /openapi.json serves them
+	foreign []byte // the proxy and MCP, as /openapi-proxy.json serves them
+}
+
+// foreign reports whether another protocol defines the bodies of a route.
+func (r line) foreign() bool { return r.proxied != nil || r.path == "/mcp" }
+
+// documentOf returns the text of the part of doc that describes the paths which has selects: with their tags and
+// the components that they use.
+func documentOf(doc map[string]any, has func(path string) bool) ([]byte, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	paths := out["paths"].(map[string]any)
+	maps.DeleteFunc(paths, func(path string, _ any) bool { return !has(path) })
+	used := map[string]bool{}
+	components := out["components"].(map[string]any)
+	markUsed(paths, components, used)
+	for kind, named := range components {
+		if kind != "securitySchemes" {
+			maps.DeleteFunc(named.(map[string]any), func(name string, _ any) bool { return !used[kind+"/"+name] })
+		}
+	}
+	out["tags"] = slices.DeleteFunc(out["tags"].([]any), func(t any) bool {
+		return !used["tags/"+t.(map[string]any)["name"].(string)]
+	})
+	return json.Marshal(out)
+}
+
+// markUsed marks the tags of the operations below node, and the components to which it refers, as kind/name.
+func markUsed(node any, components map[string]any, used map[string]bool) {
+	switch node := node.(type) {
+	case map[string]any:
+		if ref, ok := node["$ref"].(string); ok {
+			name := strings.TrimPrefix(ref, "#/components/")
+			if !used[name] {
+				used[name] = true
+				kind, id, _ := strings.Cut(name, "/")
+				markUsed(components[kind].(map[string]any)[id], components, used)
+			}
+		}
+		if tags, ok := node["tags"].([]any); ok && node["operationId"] != nil {
+			used["tags/"+tags[0].(string)] = true
+		}
+		for _, child := range node {
+			markUsed(child, components, used)
+		}
+	case []any:
+		for _, child := range node {
+			markUsed(child, components, used)
+		}
+	}
 }
 
 // describe returns the OpenAPI document of the routes.
@@ -182,10 +248,6 @@ func operationOf(r line, p *operationProse) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.bodyOptional { // null means the same as no body
-			content := body.(map[string]any)[r.mediaType()].(map[string]any)
-			content["schema"] = map[string]any{"anyOf": []any{content["schema"], map[string]any{"type": "null"}}}
-		}
 		out["requestBody"] = map[string]any{"required": !r.bodyOptional, "content": body}
 	}
 	responses, err := responsesOf(r, p)
@@ -197,7 +259,7 @@ var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
 // parametersOf lists a route's parameters. Parameters that follow from the route are components.
 func parametersOf(r line, p *operationProse) []any {
-	ref := func(name string) any { return map[string]any{"$ref": "#/components/parameters/" + name} }
+	ref := func(name string) any { return map[string]any{"$ref": "#/components/parameters/" + name + "Param"} }
 	own := func(name string) bool {
 		return slices.ContainsFunc(p.Parameters, func(q any) bool { return q.(map[string]any)["name"] == name })
 	}
@@ -270,7 +332,7 @@ var failures = map[int]string{
 
 // responsesOf describes a route's responses.
 func responsesOf(r line, p *operationProse) (map[string]any, error) {
-	other := "Problem"
+	other := "Failure"
 	if r.proxied != nil {
 		other = "Proxied"
 	}

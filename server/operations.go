@@ -43,7 +43,12 @@ func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {
 
 // openAPI returns a copy of the description, because Fiber reuses the response buffer.
 func (s *Server) openAPI(_ context.Context, c *call[nothing]) (blob, error) {
-	return blob{contentType: jsonType, body: append(c.buffer(), s.description...)}, nil
+	return blob{contentType: jsonType, body: append(c.buffer(), s.described.text...)}, nil
+}
+
+// openAPIOfProxy returns a copy of the description of the proxy and MCP.
+func (s *Server) openAPIOfProxy(_ context.Context, c *call[nothing]) (blob, error) {
+	return blob{contentType: jsonType, body: append(c.buffer(), s.described.foreign...)}, nil
 }
 
 // errorCodes returns the page of all error codes. The type of a problem links to a line of it.

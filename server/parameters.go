@@ -84,6 +84,9 @@ type queryParameter struct {
 	valued     bool // it is an optional number, boolean or time, so it must not be empty
 }
 
+// dayOrTime is the format in the description of texts that are a day or a time; there is no standard one.
+const dayOrTime = "date-or-date-time"
+
 // queryOf returns the query parameters of a route according to the OpenAPI description.
 func (d described) queryOf(r line) map[string]queryParameter {
 	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
@@ -98,7 +101,7 @@ func (d described) queryOf(r line) map[string]queryParameter {
 		if said["in"] == "query" {
 			schema, _ := said["schema"].(map[string]any)
 			kind, _ := schema["type"].(string)
-			text := kind == "string" && schema["format"] == nil && schema["anyOf"] == nil
+			text := kind == "string" && (schema["format"] == nil || schema["format"] == dayOrTime)
 			out[said["name"].(string)] = queryParameter{repeatable: kind == "array",
 				valued: kind != "" && kind != "array" && !text && said["required"] != true}
 		}

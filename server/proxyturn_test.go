@@ -166,7 +166,7 @@ func (c *apiClient) sent() (out [][]byte) {
 
 // decisionRow is the entry of a proxied call in a list.
 type decisionRow struct {
-	ID      string
+	ID      string `json:"decision_id"`
 	Proxied bool
 	Stored  *bool
 	Reason  string
@@ -183,7 +183,7 @@ type decisionRow struct {
 func (c *apiClient) decisions() []decisionRow {
 	c.t.Helper()
 	var list struct{ Data []decisionRow }
-	got := c.do("GET", "/api/v1/projects/default/decisions?limit=1000&session="+c.session, "")
+	got := c.do("GET", "/api/v1/projects/default/decisions?limit=1000&session_id="+c.session, "")
 	if err := json.Unmarshal(got.body, &list); err != nil || got.status != 200 {
 		c.t.Fatalf("%d %s", got.status, got.body)
 	}

@@ -84,6 +84,7 @@ func (s *Server) table() []line {
 		{"ready", "GET", "/readyz", open, 200, handle(s.ready), options{atOnce: true, quiet: true}},
 		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), options{quiet: true}},
 		{"describe", "GET", "/openapi.json", open, 200, handle(s.openAPI), plain},
+		{"describeProxy", "GET", "/openapi-proxy.json", open, 200, handle(s.openAPIOfProxy), plain},
 		{"errors", "GET", "/errors", open, 200, handle(s.errorCodes), plain},
 
 		{"appendTurn", "POST", project + "/turns", agent, 201, handle(s.appendTurn), once},

@@ -135,8 +135,6 @@ var namedSchemas = []namedSchema{
 	schemaOf[recall.Hit]("RecallHit", sent),
 	schemaOf[recall.Result]("RecallResult", sent),
 	schemaOf[toolList]("ToolList", sent),
-	schemaOf[tools.ChatTool]("OpenAITool", sent),
-	schemaOf[tools.MessagesTool]("AnthropicTool", sent),
 	schemaOf[tools.Call]("ToolCall", received),
 	schemaOf[tools.Result]("ToolResult", sent),
 

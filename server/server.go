@@ -74,7 +74,7 @@ type Server struct {
 	connections *connections
 	routes      []*route
 	noRoute     *route
-	description []byte // as /openapi.json serves it
+	described   described
 	errorPage   []byte // as /errors serves it
 	mcp         *mcp.Server
 	console     *console // nil: not served
@@ -176,7 +176,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.description, s.errorPage = d.text, errorPage()
+	s.described, s.errorPage = d, errorPage()
 	s.app = fiber.New(fiber.Config{
 		DisableStartupMessage:        true,
 		CaseSensitive:                true,

@@ -28,7 +28,7 @@ func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced
 
 // listDecisions lists the newest decisions first. It fails with invalid_time for a malformed time.
 func (s *Server) listDecisions(ctx context.Context, c *call[nothing]) (list records.List[decision.Row], err error) {
-	f := decision.Filter{Session: c.query("session"), Outcome: plan.Status(c.query("outcome")), Policy: c.query("policy")}
+	f := decision.Filter{Session: c.query("session_id"), Outcome: plan.Status(c.query("outcome")), Policy: c.query("policy")}
 	var wrong [3]error
 	f.Since, wrong[0] = c.queryTime("since")
 	f.Until, wrong[1] = c.queryTime("until")

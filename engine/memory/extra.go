@@ -6,16 +6,12 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// The limits of metadata.
-const (
-	maxMetadata      = 64       // names
-	maxMetadataBytes = 16 << 10 // of names and values
-	maxMetadataName  = 128      // bytes
-	maxValue         = 256 << 10
-)
+// maxValue is the maximum size of a value as JSON, in bytes.
+const maxValue = 256 << 10
 
 // ID returns the memory's full name: its namespace and key. It identifies the memory where the namespace is not given
 // separately.
@@ -52,7 +48,8 @@ func (s *Spec) completeExtra() error {
 		}
 		s.OccurredAt = &at
 	}
-	if err := s.completeMetadata(); err != nil {
+	var err error
+	if s.Metadata, err = ident.CheckMetadata("metadata", s.Metadata); err != nil {
 		return err
 	}
 	if string(s.Value) == "null" {
@@ -70,38 +67,6 @@ func (s *Spec) completeExtra() error {
 	}
 	if s.Content == "" {
 		s.Content = contentOf(s.Value)
-	}
-	return nil
-}
-
-// completeMetadata removes names whose value is null, as if they were absent.
-func (s *Spec) completeMetadata() error {
-	kept := map[string]json.RawMessage{}
-	size := 0
-	for name, raw := range s.Metadata {
-		if name == "" || len(name) > maxMetadataName || !printable(name) || name[0] == '$' {
-			return fault.InvalidField("metadata", "invalid_value",
-				"each name must be 1 to %d bytes without control characters, and not begin with $", maxMetadataName)
-		}
-		raw = bytes.TrimSpace(raw)
-		if len(raw) == 0 || raw[0] == '{' || raw[0] == '[' {
-			return fault.InvalidField("metadata", "invalid_value",
-				"%s: must be a string, a number or a boolean; put arrays and objects into value", name)
-		}
-		if string(raw) != "null" {
-			kept[name], size = raw, size+len(name)+len(raw)
-		}
-	}
-	if len(kept) > maxMetadata {
-		return fault.InvalidField("metadata", "too_many", "there are %d names, and the limit is %d", len(kept),
-			maxMetadata)
-	}
-	if size > maxMetadataBytes {
-		return fault.InvalidField("metadata", "too_long", "has %d bytes, and the limit is %d", size, maxMetadataBytes)
-	}
-	s.Metadata = kept
-	if len(kept) == 0 {
-		s.Metadata = nil
 	}
 	return nil
 }

@@ -50,7 +50,9 @@ type FileMessage struct {
 	Removed bool `json:"removed,omitempty"`
 	// Reminder is what windows showed before the message, or before an earlier one; nil if nothing.
 	Reminder *reminder.Bound `json:"reminder,omitempty"`
-	Message  json.RawMessage `json:"message"`
+	// SourceIDs are the ids that the message has in the file of another program, of which it may join several records.
+	SourceIDs []string        `json:"source_ids,omitempty"`
+	Message   json.RawMessage `json:"message"`
 }
 
 // maxFile is the maximum size of a session's file, in bytes. Every exported file can be imported again.
@@ -93,7 +95,8 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id st
 
 // spec returns the Spec that makes a session like this one, without its messages.
 func (h *Head) spec(id string) Spec {
-	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace}
+	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace, Metadata: h.Metadata,
+		Origin: h.Origin}
 }
 
 // eachTurn visits the turns of a session in the form that files use, in the order of their messages. It returns
@@ -131,7 +134,8 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 		}
 		turn.Messages = append(turn.Messages, FileMessage{Format: m.Format.String(), Agent: h.Agent, Made: made,
 			Delegation: h.Delegation, CreatedAt: at, Removed: head.Removed.Part(h.Seq), Reminder: h.Filed(head.Absent),
-			Message: m.Raw})
+			SourceIDs: h.Sources,
+			Message:   m.Raw})
 		return nil
 	})
 	if err == nil {
@@ -209,7 +213,8 @@ func (ft *FileTurn) parse(parser transcript.Parser, created time.Time) (*transcr
 			at = created
 		}
 		left, err := t.Post(parser, &transcript.Posted{Format: fm.Format, JSON: fm.Message, Agent: fm.Agent,
-			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, Removed: fm.Removed, At: at, Turn: ft.Turn, Index: i})
+			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, SourceIDs: fm.SourceIDs, Removed: fm.Removed,
+			At: at, Turn: ft.Turn, Index: i})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -142,7 +142,7 @@ func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
 // without them.
 func (svc *Service) forked(ctx context.Context, c ident.Caller, projectID string, s Session) Session {
 	if now, err := svc.Get(ctx, c, projectID, s.ID); err == nil {
-		s.Title, s.Summary = now.Title, now.Summary
+		s.Title, s.Metadata, s.Summary = now.Title, now.Metadata, now.Summary
 	}
 	return s
 }

@@ -32,6 +32,8 @@ type Head struct {
 	Agent        string            `json:"agent,omitempty"`
 	Title        string            `json:"title,omitempty"`
 	Namespace    []string          `json:"namespace,omitempty"` // of its memories and messages; nil if it has none
+	Metadata     ident.Metadata    `json:"metadata,omitempty"`
+	Origin       string            `json:"origin,omitempty"` // see Spec
 	Created      time.Time         `json:"created_at"`
 	LastActivity time.Time         `json:"last_activity_at"`
 	Summary      *SummaryHead      `json:"summary,omitempty"`
@@ -118,7 +120,8 @@ func DecodeHead(it store.Item) (*Head, error) {
 // Session returns a head in the form that clients see, without the text of its summary.
 func (h *Head) Session(id string, encoding int) Session {
 	x := h.Extent()
-	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
+	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Namespace: h.Namespace,
+		Metadata: h.Metadata, Origin: h.Origin, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
 		Messages: x.LivingMessages(), Tokens: h.Tokens[encoding], Revision: h.Revision,
 		SummarizedCount: h.Covered().Count}
 	if !h.Created.IsZero() {

@@ -71,7 +71,7 @@ func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once,
 		}
 		return Imported{h.Session(f.Session.ID, set.Encoding).Untitled(), transcript.SortSkipped(skipped)}, nil
 	})
-	out.Title = f.Session.Title
+	out.Title, out.Metadata = f.Session.Title, f.Session.Metadata
 	switch {
 	case err == nil:
 		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})

@@ -54,7 +54,14 @@ type Spec struct {
 	Title string `json:"title,omitempty"`
 	// Namespace is that of the session's memories and messages. It cannot be changed once the session has a turn.
 	Namespace []string `json:"memory_namespace,omitempty"`
+	// Metadata is flat: strings, numbers and booleans, by name.
+	Metadata ident.Metadata `json:"metadata,omitempty"`
+	// Origin is "import" for a session that was read from a file of another program.
+	Origin string `json:"origin,omitempty"`
 }
+
+// OriginImport is the origin of sessions that were read from files of other programs.
+const OriginImport = "import"
 
 // Kinds of sessions.
 const (
@@ -62,7 +69,7 @@ const (
 	KindBackground = "background"
 )
 
-func (s *Spec) check() error {
+func (s *Spec) check() (err error) {
 	if s.ID != "" {
 		if err := ident.CheckID("id", s.ID); err != nil {
 			return err
@@ -79,6 +86,12 @@ func (s *Spec) check() error {
 	if err := ident.CheckNamespace("memory_namespace", s.Namespace); err != nil {
 		return err
 	}
+	if s.Metadata, err = ident.CheckMetadata("metadata", s.Metadata); err != nil {
+		return err
+	}
+	if s.Origin != "" && s.Origin != OriginImport {
+		return fault.InvalidField("origin", "invalid_value", "must be import, or be left out")
+	}
 	switch s.Kind {
 	case "", KindChat, KindBackground:
 		return nil
@@ -88,7 +101,8 @@ func (s *Spec) check() error {
 
 // head returns the head of a new session.
 func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
-	h := &Head{Incarnation: sinc, Kind: s.Kind, Agent: s.Agent, Title: s.Title, Namespace: s.Namespace, Created: now, LastActivity: now}
+	h := &Head{Incarnation: sinc, Kind: s.Kind, Agent: s.Agent, Title: s.Title, Namespace: s.Namespace,
+		Metadata: s.Metadata, Origin: s.Origin, Created: now, LastActivity: now}
 	if h.Kind == "" {
 		h.Kind = KindChat
 	}
@@ -98,20 +112,22 @@ func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
 // Session is one conversation as clients see it. Tokens are counted with the project's tokenizer. Superseded turns and
 // messages are not counted; LastTurn is the number of the newest living turn.
 type Session struct {
-	ID              string     `json:"id"`
-	Kind            string     `json:"kind"`
-	Agent           string     `json:"agent"`
-	Title           string     `json:"title"`
-	Namespace       []string   `json:"memory_namespace,omitempty"` // of its memories and messages
-	Turns           uint32     `json:"turns"`
-	LastTurn        uint32     `json:"last_turn"`
-	Messages        uint64     `json:"messages"`
-	Tokens          uint64     `json:"tokens"`
-	Revision        uint64     `json:"revision"`
-	Summary         *string    `json:"summary"`
-	SummarizedCount uint64     `json:"summarized_count"`
-	CreatedAt       *time.Time `json:"created_at"`
-	LastActivityAt  *time.Time `json:"last_activity_at"`
+	ID              string         `json:"id"`
+	Kind            string         `json:"kind"`
+	Agent           string         `json:"agent"`
+	Title           string         `json:"title"`
+	Namespace       []string       `json:"memory_namespace,omitempty"` // of its memories and messages
+	Metadata        ident.Metadata `json:"metadata,omitempty"`
+	Origin          string         `json:"origin,omitempty"` // import, if it was read from a file of another program
+	Turns           uint32         `json:"turns"`
+	LastTurn        uint32         `json:"last_turn"`
+	Messages        uint64         `json:"messages"`
+	Tokens          uint64         `json:"tokens"`
+	Revision        uint64         `json:"revision"`
+	Summary         *string        `json:"summary"`
+	SummarizedCount uint64         `json:"summarized_count"`
+	CreatedAt       *time.Time     `json:"created_at"`
+	LastActivityAt  *time.Time     `json:"last_activity_at"`
 }
 
 // noSession returns not_found. It does not repeat a string that cannot be an id.
@@ -146,14 +162,15 @@ func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once,
 		h := spec.head(svc.db.NewIncarnation(), t.Now)
 		return h.Session(id, set.Encoding).Untitled(), t.PutJSON(records.Session.Key(p.Incarnation, id), h)
 	})
-	out.Title = spec.Title
+	out.Title, out.Metadata = spec.Title, spec.Metadata
 	return out, err
 }
 
 // Untitled returns the session as it is stored in the response to an idempotent request: without text that a person
-// wrote, so that nothing of it is left after the session is deleted. Title is added again before a response is sent.
+// wrote, so that nothing of it is left after the session is deleted. Title and Metadata are added again before a response
+// is sent.
 func (s Session) Untitled() Session {
-	s.Title = ""
+	s.Title, s.Metadata = "", nil
 	return s
 }
 

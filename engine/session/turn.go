@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -37,6 +38,8 @@ type TurnRequest struct {
 	Namespace []string `json:"memory_namespace,omitempty"`
 	// Change is what the request changes in the middle of the session, in the same commit.
 	Change *Change `json:"-"`
+	// Dated makes the time of the newest message the session's last activity, instead of the time of the commit.
+	Dated bool `json:"-"`
 }
 
 // TurnResponse describes a committed turn.
@@ -245,13 +248,26 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	h.grow(headers, lineage)
 	t.Names(&h.Names)
 	out.add(h.Incarnation, headers, set.Encoding)
-	h.LastActivity = tx.Now
+	h.act(headers, tx.Now, req.Dated)
 	out.Turn, out.Revision = headers[0].Turn, h.Revision
 	tx.Done = func() {
 		svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: req.bytes(t)})
 		svc.Appended(tx.Tenant, p.Incarnation, t, out.Messages)
 	}
 	return out, repaired, svc.putSession(tx, p, session, h, open)
+}
+
+// act notes the session's last activity: now or, if the messages are dated, the time of the newest one.
+func (h *Head) act(headers []transcript.Header, now time.Time, dated bool) {
+	if !dated {
+		h.LastActivity = now
+		return
+	}
+	for i := range headers {
+		if at := records.TimeOf(headers[i].Created); at.After(h.LastActivity) {
+			h.LastActivity = at
+		}
+	}
 }
 
 // edit changes what is stored, as the request says, before its messages are added.

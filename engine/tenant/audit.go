@@ -14,6 +14,17 @@ const auditLife = 400 * 24 * time.Hour
 // AuditEntry records who changed what, and when.
 type AuditEntry struct {
 	ID      string    `json:"id"`
+	At      time.Time `json:"created_at"`
+	KeyID   string    `json:"key_id"` // empty if Mneme did it by itself
+	Role    string    `json:"role"`
+	Action  string    `json:"action"` // what.how, such as policy.upload
+	Subject string    `json:"subject"`
+	Detail  string    `json:"detail"`
+}
+
+// storedAuditEntry is an AuditEntry as it is stored.
+type storedAuditEntry struct {
+	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
 	KeyID   string    `json:"key_id"` // empty if Mneme did it by itself
 	Role    string    `json:"role"`
@@ -31,7 +42,7 @@ func Audit(t *records.Tx, c ident.Caller, action, subject, detail string) error 
 	entry := AuditEntry{ID: "aud_" + ident.Alphabet.EncodeToString(id[:]), At: t.Now, KeyID: c.KeyID,
 		Role: c.Role.String(), Action: action, Subject: subject, Detail: detail}
 	t.Put(records.Expiry.Key(t.Now.Add(auditLife), key), []byte{0})
-	return t.PutJSON(key, entry)
+	return t.PutJSON(key, storedAuditEntry(entry))
 }
 
 // ListAudit pages through a tenant's audit entries, newest first. It returns key_narrowed if the key does not reach the
@@ -42,5 +53,5 @@ func (svc *Service) ListAudit(ctx context.Context, c ident.Caller, page records.
 		return records.List[AuditEntry]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.Audit.All(), page,
-		func(_ []byte, entry *AuditEntry) (AuditEntry, bool) { return *entry, true })
+		func(_ []byte, entry *storedAuditEntry) (AuditEntry, bool) { return AuditEntry(*entry), true })
 }

@@ -26,7 +26,7 @@ func NewChecks() verify.Checker {
 // Checks lists the kinds of records that are checked here.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
-		{Kind: records.Audit, Record: verify.Expires[AuditEntry]},
+		{Kind: records.Audit, Record: verify.Expires[storedAuditEntry]},
 		{Kind: records.Usage, Record: verify.Expires[UsageRecord]},
 		{Kind: records.Live, Record: c.mark},
 		{Kind: records.APIKey, Record: c.key},

@@ -71,7 +71,7 @@ func TestRoles(t *testing.T) {
 	narrow.post("/api/v1/projects/default/turns", turn).problem(404)
 	r := admin.as("").do("GET", project+"/sessions", nil, "X-Agent-Token", narrow.key)
 	r.want(200)
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi-proxy.json"} {
 		admin.as("").get(path).want(200)
 	}
 }

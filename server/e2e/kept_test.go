@@ -11,8 +11,8 @@ import (
 // decisionList is the part of a list of decisions that the tests read.
 type decisionList struct {
 	Data []struct {
-		ID      string
-		Session string
+		ID      string `json:"decision_id"`
+		Session string `json:"session_id"`
 		Cut     bool
 		Proxied bool
 		Call    *struct{ Status int }

@@ -60,6 +60,7 @@ func matrixRows() []matrixRow {
 		{route: "GET /readyz", least: open, ok: 200},
 		{route: "GET /metrics", least: open, ok: 200, varies: true},
 		{route: "GET /openapi.json", least: open, ok: 200},
+		{route: "GET /openapi-proxy.json", least: open, ok: 200},
 		{route: "GET /errors", least: open, ok: 200},
 
 		{route: "GET /api/v1/projects", least: reader, ok: 200},
@@ -69,14 +70,14 @@ func matrixRows() []matrixRow {
 		{route: "GET " + session, least: reader, ok: 200, apart: 404},
 		{route: "GET " + session + "/messages", least: reader, ok: 200, apart: 404},
 		{route: "GET " + session + "/export", least: reader, ok: 200, apart: 404},
-		{route: "GET " + project + "/decisions", least: reader, ok: 200, apart: 404, query: "session={session}&outcome=ok"},
+		{route: "GET " + project + "/decisions", least: reader, ok: 200, apart: 404, query: "session_id={session}&outcome=ok"},
 		{route: "GET " + decision, least: reader, ok: 200, apart: 404},
 		{route: "POST " + decision + "/replay", least: reader, ok: 200, apart: 404},
 		{route: "GET " + decision + "/case", least: reader, ok: 200, apart: 404},
 		{route: "POST " + decision + "/fork", least: reader, ok: 200, body: `{"budget":{"max_tokens":7000}}`},
 		{route: "POST " + decision + "/why-not", least: reader, ok: 200, apart: 404, body: `{"message_id":"{message}"}`},
 		{route: "POST " + project + "/windows/diff", least: reader, ok: 200,
-			body: `{"a":{"decision":"{decision}"},"b":{"request":{"session_id":"{session}"}}}`},
+			body: `{"a":{"decision_id":"{decision}"},"b":{"request":{"session_id":"{session}"}}}`},
 		{route: "POST " + project + "/replay", least: reader, ok: 200,
 			body: `{"settings":{"history_max_messages":40},"newest":5}`},
 		{route: "GET " + project + "/settings/history", least: reader, ok: 200},
@@ -90,7 +91,7 @@ func matrixRows() []matrixRow {
 		{route: "GET " + version, least: reader, ok: 200},
 		{route: "POST " + version + "/run", least: admin, ok: 200,
 			body: `{"messages":[{"role":"user","content":"{marker}"}]}`},
-		{route: "POST " + version + "/replay", least: admin, ok: 200, body: `{"project":"{project}"}`, out: 404},
+		{route: "POST " + version + "/replay", least: admin, ok: 200, body: `{"project_id":"{project}"}`, out: 404},
 		{route: "GET /api/v1/usage", least: admin, ok: 200, in: 403, out: 403},
 		{route: "GET /api/v1/audit", least: admin, ok: 200, in: 403, out: 403},
 		{route: "GET /api/v1/keys", least: admin, ok: 200},
@@ -330,17 +331,19 @@ func (h *tenancy) furnish() {
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
 }
 
-// describedRoutes returns all routes of openapi.json.
+// describedRoutes returns all routes of the two descriptions.
 func describedRoutes(c client) map[string]bool {
-	var description struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	c.get("/openapi.json").want(200).into(&description)
 	routes := map[string]bool{}
-	for path, methods := range description.Paths {
-		for method := range methods {
-			if method != "parameters" {
-				routes[strings.ToUpper(method)+" "+path] = true
+	for _, document := range []string{"/openapi.json", "/openapi-proxy.json"} {
+		var description struct {
+			Paths map[string]map[string]json.RawMessage
+		}
+		c.get(document).want(200).into(&description)
+		for path, methods := range description.Paths {
+			for method := range methods {
+				if method != "parameters" {
+					routes[strings.ToUpper(method)+" "+path] = true
+				}
 			}
 		}
 	}

@@ -51,18 +51,21 @@ func TestNarrowedKeyReadsDecisions(t *testing.T) {
 			}
 		}
 	}
-	var list struct{ Data []struct{ ID string } }
-	ada.get(c.path("/decisions?session=ada")).want(200).into(&list)
-	if !slices.ContainsFunc(list.Data, func(d struct{ ID string }) bool { return d.ID == mine }) || len(list.Data) != 4 {
+	type row struct {
+		ID string `json:"decision_id"`
+	}
+	var list struct{ Data []row }
+	ada.get(c.path("/decisions?session_id=ada")).want(200).into(&list)
+	if !slices.ContainsFunc(list.Data, func(d row) bool { return d.ID == mine }) || len(list.Data) != 4 {
 		t.Errorf("%+v", list)
 	}
-	ada.get(c.path("/decisions?session=ada-later")).want(200).into(&list)
+	ada.get(c.path("/decisions?session_id=ada-later")).want(200).into(&list)
 	if len(list.Data) != 0 {
 		t.Errorf("decisions from before the first turn are listed: %+v", list)
 	}
 	ada.get(c.path("/decisions")).wantCode(422, "required")
 	for _, foreign := range []string{"bob", "free", "none"} {
-		ada.get(c.path("/decisions?session=" + foreign)).problem(404)
+		ada.get(c.path("/decisions?session_id=" + foreign)).problem(404)
 	}
 	ada.post(c.path("/decisions/"+mine+"/fork"), object{}).wantCode(403, "key_narrowed")
 	ada.do("DELETE", c.path("/sessions/ada"), nil).want(204)

@@ -90,7 +90,7 @@ func TestPolicyLife(t *testing.T) {
 			Failures        struct{ Before, After int }
 		}
 	}
-	request := object{"project": admin.project, "sessions": []string{"dashboard"}, "against": "live"}
+	request := object{"project_id": admin.project, "sessions": []string{"dashboard"}, "against": "live"}
 	admin.post(at+"/versions/2/replay", request).want(200).into(&replayed)
 	if replayed.Totals.ChangedMessages != 2 || replayed.Totals.Failures.After != 1 ||
 		replayed.Totals.Failures.Before != 0 {
@@ -205,7 +205,7 @@ func TestPolicyRoles(t *testing.T) {
 		c.do("PUT", at+"/live", object{"version": 1}).problem(403)
 		c.do("DELETE", at, nil).problem(403)
 		c.post(at+"/versions/1/run", object{"messages": []object{}}).problem(403)
-		c.post(at+"/versions/1/replay", object{"project": "default"}).problem(403)
+		c.post(at+"/versions/1/replay", object{"project_id": "default"}).problem(403)
 		c.get("/api/v1/audit").problem(403)
 	}
 	root := admin.as(rootKey)

@@ -343,8 +343,8 @@ func (c *conversation) holdAgent(provider *providers.Server, session, mode strin
 	}
 	var decisions struct {
 		Data []struct {
-			Session string
-			Stored  *bool // nil if the turn continues with results of tools
+			Session string `json:"session_id"`
+			Stored  *bool  // nil if the turn continues with results of tools
 			Call    struct {
 				Mode string
 				Turn int

@@ -31,7 +31,7 @@ DEPENDS_FIELDS = {
     ("out_of_range", "summary.covers_messages"), ("out_of_range", "summary.covers_turns"),
     ("out_of_range", "at_turn"), ("out_of_range", "to_turn"), ("out_of_range", "rewind_to"),
     ("out_of_range", "as_of.turn"), ("out_of_range", "step"), ("required", "decision_id"), ("invalid_value", "tools"),
-    ("out_of_range", "from"), ("out_of_range", "to"), ("required", "project"), ("required", "key"),
+    ("out_of_range", "from"), ("out_of_range", "to"), ("required", "project_id"), ("required", "key"),
     ("invalid_value", "a"), ("invalid_value", "b"), ("invalid_value", "transcript"), ("invalid_value", "fields"),
     ("out_of_range", "limit"), ("invalid_value", "sort"),  # where fields are asked for, and without words
     ("invalid_value", "key"),  # of a PUT, where it is not the path's
@@ -49,7 +49,81 @@ DEPENDS_FIELDS = {
 }
 
 
+# Rules that the description states in words, because generators of clients fail on values of several types.
+WORDED = {
+    "MemorySpec": {"anyOf": [
+        {"required": ["content"], "properties": {"content": {"type": "string", "pattern": "\\S"}}},
+        {"required": ["value"], "properties": {"value": {"not": {"type": "null"}}, "content": {"enum": ["", None]}}}]},
+    "Metadata": {"additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
+    "SystemPrompt": {"anyOf": [
+        {"type": "string"}, {"type": "null"},
+        {"type": "array", "items": {"type": "object", "required": ["type", "text"], "properties": {
+            "type": {"enum": ["text", "input_text"]}, "text": {"type": "string"}}}}]},
+    "WindowDiffSide": {"oneOf": [
+        {"required": ["decision_id"], "properties": {"decision_id": {"type": "string", "minLength": 1}, "request": {"type": "null"}}},
+        {"required": ["request"], "properties": {"request": {"type": "object"}, "decision_id": {"enum": [None, ""]}}}]},
+    "SignInRequest": {"oneOf": [
+        {"required": ["key"], "properties": {"key": {"type": "string", "minLength": 1}, "link": {"enum": ["", None]}}},
+        {"required": ["link"], "properties": {"link": {"type": "string", "minLength": 1}, "key": {"enum": ["", None]}}}]},
+    "PolicyRunRequest": {"not": {"anyOf": [
+        {"required": ["messages", "transcript"], "properties": {"messages": {"type": "array"}, "transcript": {"type": "object"}}},
+        {"required": ["decision_id"], "properties": {"decision_id": {"type": "string", "minLength": 1}}, "anyOf": [
+            {"required": [name], "properties": {name: other}} for name, other in {
+                "messages": {"type": "array"}, "transcript": {"type": "object"}, "pending": {"type": "array"},
+                "viewer": {"type": "object", "minProperties": 1}, "system": {"type": ["string", "array"]},
+                "format": {"type": "string", "minLength": 1}, "tool_results": {"type": "string", "minLength": 1},
+            }.items()]}]}},
+}
+DAY_OR_TIME = [{"format": "date-time"}, {"format": "date"}]
+
+
+# Unsigned numbers of 64 bits, whose maximum is too large for the signed ones of generators.
+UNSIGNED = {"if_revision", "before", "of", "asked"}
+
+
+def reword(node, name=""):
+    """Says of each text that is a day or a time that it is one or the other, and how large unsigned numbers may be."""
+    if isinstance(node, dict):
+        for name in UNSIGNED & node.get("properties", {}).keys():
+            if "integer" in node["properties"][name].get("type", ()):
+                node["properties"][name].setdefault("maximum", 2**64 - 1)
+        if node.get("properties", {}).get("version", {}).get("description") == "64 bits.":
+            node["properties"]["version"].update(minimum=-(2**63), maximum=2**63 - 1)
+        if node.get("format") == "date-or-date-time":
+            del node["format"]
+            kinds = node.pop("type", "string")
+            node["anyOf"] = [{"type": "string", **kind} for kind in DAY_OR_TIME]
+            if name in ("since", "until"):
+                node["anyOf"].append({"const": ""})
+            if kinds != "string":
+                node["anyOf"].append({"type": "null"})
+        for key, child in node.items():
+            reword(child, key)
+    elif isinstance(node, list):
+        for child in node:
+            reword(child)
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    schemas = raw_schema["components"]["schemas"]
+    for name, rule in WORDED.items():
+        if name in schemas:
+            schemas[name].update(rule)
+    session_file = schemas.get("SessionFile")
+    if session_file:
+        session_file["properties"]["session"] = {"allOf": [session_file["properties"]["session"], {"required": ["id"]}]}
+    reword(raw_schema)
+    for item in raw_schema["paths"].values():
+        for operation in item.values():
+            body = operation.get("requestBody")
+            if body and not body.get("required"):  # null means the same as no body
+                for content in body["content"].values():
+                    content["schema"] = {"anyOf": [content["schema"], {"type": "null"}]}
+
+
 def as_bytes(ctx, value):
+    value = getattr(value, "data", value)  # of a text in the format binary
     return {"data": value if isinstance(value, bytes) else str(value).encode()}
 
 

@@ -14,7 +14,7 @@ import (
 // Case names a stored decision, and the step of its pipeline that a tried policy replaces: the policy sees what that
 // step saw.
 type Case struct {
-	Project    string `json:"project,omitempty"`
+	Project    string `json:"project_id,omitempty"`
 	DecisionID string `json:"decision_id,omitempty"`
 	// Step counts from 0. Nil means the first step that runs a policy of the same name, or 0 if there is none.
 	Step *int `json:"step,omitempty"`
@@ -28,7 +28,7 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 		return nil, 0, fault.InvalidField(given, "invalid_value", "must be left out if decision_id is given")
 	}
 	if req.Project == "" {
-		return nil, 0, fault.InvalidField("project", "required", "must name the decision's project")
+		return nil, 0, fault.InvalidField("project_id", "required", "must name the decision's project")
 	}
 	d, err := svc.decisions.Read(ctx, c, req.Project, req.DecisionID)
 	if err != nil {

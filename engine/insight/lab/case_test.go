@@ -65,34 +65,34 @@ func TestRunningOnADecision(t *testing.T) {
 		"pending":[%s]}`, enginetest.User("three"))
 	k.Post("s", enginetest.WithTag("later", "x"))
 
-	same := run(k, "by-tag", 1, fmt.Sprintf(`{"project":"default","decision_id":%q}`, w.DecisionID))
+	same := run(k, "by-tag", 1, fmt.Sprintf(`{"project_id":"default","decision_id":%q}`, w.DecisionID))
 	if !reflect.DeepEqual(same.Messages, w.Messages) || same.System != w.System ||
 		!reflect.DeepEqual(same.Report, w.Report) || same.Fuel != w.Pipeline[1].Fuel ||
 		!reflect.DeepEqual(same.Usage, w.Usage) {
 		t.Errorf("%s\n%s", same.Raw, w.Raw)
 	}
-	other := run(k, "by-tag", 1, fmt.Sprintf(`{"project":"default","decision_id":%q,"config":{"tag":"y"}}`, w.DecisionID))
+	other := run(k, "by-tag", 1, fmt.Sprintf(`{"project_id":"default","decision_id":%q,"config":{"tag":"y"}}`, w.DecisionID))
 	if len(other.Report) != len(w.Report) || other.Report[1].Action != "drop" || other.Report[2].Action != "keep" ||
 		other.Report[0].Policy != "drops" {
 		t.Errorf("%s", other.Raw)
 	}
-	first := run(k, "by-tag", 1, fmt.Sprintf(`{"project":"default","decision_id":%q,"step":0,"config":{"tag":"x"}}`,
+	first := run(k, "by-tag", 1, fmt.Sprintf(`{"project_id":"default","decision_id":%q,"step":0,"config":{"tag":"x"}}`,
 		w.DecisionID))
 	if len(first.Pipeline) != 1 || first.Report[0].Policy != "by-tag" {
 		t.Errorf("%s", first.Raw)
 	}
 	small := run(k, "tool-pair-trim", 1, fmt.Sprintf(
-		`{"project":"default","decision_id":%q,"step":2,"budget":{"max_messages":1}}`, w.DecisionID))
+		`{"project_id":"default","decision_id":%q,"step":2,"budget":{"max_messages":1}}`, w.DecisionID))
 	if len(small.Pipeline) != 3 || small.Usage["history_messages"] != 1 {
 		t.Errorf("%s", small.Raw)
 	}
 	for request, field := range map[string]string{
-		`{"project":"default","decision_id":"%s","step":3}`:                 "step",
-		`{"project":"default","decision_id":"%s","messages":[]}`:            "messages",
-		`{"project":"default","decision_id":"%s","system":"x"}`:             "system",
-		`{"decision_id":"%s"}`:                                              "project",
-		`{"project":"default","messages":[{"role":"user","content":"%s"}]}`: "decision_id",
-		`{"project":"default","decision_id":"%s","viewer":{"agent":"a"}}`:   "viewer",
+		`{"project_id":"default","decision_id":"%s","step":3}`:      "step",
+		`{"project_id":"default","decision_id":"%s","messages":[]}`: "messages",
+		`{"project_id":"default","decision_id":"%s","system":"x"}`:  "system",
+		`{"decision_id":"%s"}`: "project_id",
+		`{"project_id":"default","messages":[{"role":"user","content":"%s"}]}`: "decision_id",
+		`{"project_id":"default","decision_id":"%s","viewer":{"agent":"a"}}`:   "viewer",
 	} {
 		var req lab.RunRequest
 		if err := json.Unmarshal(fmt.Appendf(nil, request, w.DecisionID), &req); err != nil {
@@ -105,7 +105,7 @@ func TestRunningOnADecision(t *testing.T) {
 		}
 	}
 	var req lab.RunRequest
-	if err := json.Unmarshal([]byte(`{"project":"default","decision_id":"dec_none"}`), &req); err != nil {
+	if err := json.Unmarshal([]byte(`{"project_id":"default","decision_id":"dec_none"}`), &req); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Trials.Run(t.Context(), k.Admin, "by-tag", 1, &req, nil); err == nil {

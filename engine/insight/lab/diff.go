@@ -21,7 +21,7 @@ type DiffRequest struct {
 
 // DiffSide is a window: the original one of a decision, or the one that a request gets now, which is not stored.
 type DiffSide struct {
-	Decision string          `json:"decision,omitempty"`
+	Decision string          `json:"decision_id,omitempty"`
 	Request  *window.Request `json:"request,omitempty"`
 }
 

@@ -41,7 +41,7 @@ func TestDiffIsBothReports(t *testing.T) {
 	w := k.Ask(`{%s,"budget":{"max_tokens":900}}`, asked)
 	other := k.Ask(`{%s,"budget":{"max_tokens":1900},"record":false}`, asked)
 	raw.Reset()
-	d, err := diff(k, fmt.Sprintf(`{"a":{"decision":%q},"b":{"request":{%s,"budget":{"max_tokens":1900}}}}`, w.DecisionID, asked))
+	d, err := diff(k, fmt.Sprintf(`{"a":{"decision_id":%q},"b":{"request":{%s,"budget":{"max_tokens":1900}}}}`, w.DecisionID, asked))
 	if err != nil || raw.Commits != 0 {
 		t.Fatal(err, raw.Commits)
 	}
@@ -88,7 +88,7 @@ func TestDiffIsBothReports(t *testing.T) {
 	if changed == 0 || d.Changed != changed || d.Tokens.A >= d.Tokens.B {
 		t.Errorf("%d rows differ, the diff says %d; tokens %+v", changed, d.Changed, d.Tokens)
 	}
-	same, err := diff(k, fmt.Sprintf(`{"a":{"decision":%q},"b":{"decision":%q}}`, w.DecisionID, w.DecisionID))
+	same, err := diff(k, fmt.Sprintf(`{"a":{"decision_id":%q},"b":{"decision_id":%q}}`, w.DecisionID, w.DecisionID))
 	if err != nil || same.Changed != 0 || len(same.Rows) != len(w.Report) || same.Prefix.Messages != len(w.Messages) ||
 		uint64(same.Prefix.Bytes) != same.Prefix.Of.A || same.Prefix.Of.A != same.Prefix.Of.B || !same.Prefix.System {
 		t.Errorf("a decision differs from itself: %v %d %+v", err, same.Changed, same.Prefix)
@@ -130,11 +130,11 @@ func TestDiffPrefix(t *testing.T) {
 	if p := try(`,"format":"text"`, `,"format":"text"`).Prefix; p.Messages != 0 || uint64(p.Bytes) != p.Of.B || p.Bytes == 0 {
 		t.Errorf("texts: %+v", p)
 	}
-	for _, wrong := range []string{`{}`, `{"a":{"decision":"dec_x","request":{}},"b":{"request":{}}}`} {
+	for _, wrong := range []string{`{}`, `{"a":{"decision_id":"dec_x","request":{}},"b":{"request":{}}}`} {
 		_, err := diff(k, wrong)
 		enginetest.RefusedWith(t, err, fault.Invalid, "invalid_value")
 	}
-	_, err := diff(k, `{"a":{"request":{}},"b":{"decision":"dec_none"}}`)
+	_, err := diff(k, `{"a":{"request":{}},"b":{"decision_id":"dec_none"}}`)
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
 	_, err = diff(k, `{"a":{"request":{"session_id":"s","budget":{"max_tokens":1}}},"b":{"request":{}}}`)
 	enginetest.RefusedWith(t, err, fault.Invalid, "budget_too_small")

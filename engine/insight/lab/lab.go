@@ -21,7 +21,7 @@ type SettingsReplayRequest struct {
 
 // SettingsReplay is what other settings would change: before is with the project's own settings, after with the others.
 type SettingsReplay struct {
-	Project  string          `json:"project"`
+	Project  string          `json:"project_id"`
 	Sessions []SessionReplay `json:"sessions"`
 	Totals   Totals          `json:"totals"`
 }

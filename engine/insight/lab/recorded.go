@@ -34,7 +34,7 @@ type Recorded struct {
 
 // RecordedRun identifies the case in a run.
 type RecordedRun struct {
-	Project    string          `json:"project"`
+	Project    string          `json:"project_id"`
 	DecisionID string          `json:"decision_id"`
 	Step       int             `json:"step"`
 	Config     json.RawMessage `json:"config"`

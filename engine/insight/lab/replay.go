@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -29,10 +30,10 @@ const (
 
 // ReplayRequest asks what a version of a policy would change for real sessions.
 type ReplayRequest struct {
-	Project  string   `json:"project"`
+	Project  string   `json:"project_id"`
 	Sessions []string `json:"sessions,omitempty"` // nil means the project's first ones, by id
 	// Against is a version, "live" (the default), or "none": the pipeline without the policy.
-	Against json.RawMessage `json:"against,omitempty"`
+	Against string `json:"against,omitempty"`
 	// Config is used if the project's pipeline does not contain the policy. The policy then runs first.
 	Config json.RawMessage `json:"config,omitempty"`
 }
@@ -42,7 +43,7 @@ type Replay struct {
 	Policy   string          `json:"policy"`
 	Version  int             `json:"version"`
 	Against  *int            `json:"against"` // null means none
-	Project  string          `json:"project"`
+	Project  string          `json:"project_id"`
 	Sessions []SessionReplay `json:"sessions"`
 	Totals   Totals          `json:"totals"`
 }
@@ -113,7 +114,7 @@ func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, ver
 	error) {
 	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
 	if req.Project == "" {
-		return out, fault.InvalidField("project", "required", "must name the project whose sessions are replayed")
+		return out, fault.InvalidField("project_id", "required", "must name the project whose sessions are replayed")
 	}
 	if config := bytes.TrimSpace(req.Config); len(config) > 0 && config[0] != '{' && string(config) != "null" {
 		return out, fault.InvalidField("config", "wrong_type", "must be a JSON object")
@@ -154,18 +155,18 @@ func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, ver
 }
 
 // comparedVersion parses the version to compare with; nil means none.
-func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
-	ref, version, number := name, 0, 0.0
-	switch word := ""; {
-	case len(raw) == 0 || string(raw) == "null":
-	case json.Unmarshal(raw, &word) == nil && word == "none":
+func comparedVersion(r *policy.Resolver, name, against string) (*int, error) {
+	ref, version := name, 0
+	switch against {
+	case "none":
 		return nil, nil
-	case word == "live":
-	case json.Unmarshal(raw, &number) == nil && number == math.Trunc(number) && math.Abs(number) < 1<<31:
-		version = int(number) // 1.0 is an integer, too
-		ref = policy.VersionName(name, version)
+	case "", "live":
 	default:
-		return nil, fault.InvalidField("against", "invalid_value", `must be "live", "none" or the number of a version`)
+		var err error
+		if version, err = strconv.Atoi(against); err != nil || version > math.MaxInt32 {
+			return nil, fault.InvalidField("against", "invalid_value", `must be "live", "none" or the number of a version`)
+		}
+		ref = policy.VersionName(name, version)
 	}
 	var s policy.Step
 	if !r.Find(&s, ref) {

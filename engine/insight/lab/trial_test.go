@@ -125,7 +125,7 @@ func TestReplayingSessions(t *testing.T) {
 	k.SetPipeline(`[{"policy":"p"},{"policy":"tool-pair-trim"}]`)
 	before := k.Ask(`{"session_id":"s2"}`)
 	raw.Reset()
-	r := replay(2, `{"project":"default","sessions":["s1","s2"],"against":"live"}`)
+	r := replay(2, `{"project_id":"default","sessions":["s1","s2"],"against":"live"}`)
 	if *r.Against != 1 || len(r.Sessions) != 2 || r.Totals.ChangedMessages != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -139,20 +139,20 @@ func TestReplayingSessions(t *testing.T) {
 	}
 	// s0 has one message, which is mandatory: the validity check rejects the policy's plan, and only the failure
 	// differs.
-	r = replay(2, `{"project":"default"}`)
+	r = replay(2, `{"project_id":"default"}`)
 	if len(r.Sessions) != 3 || r.Sessions[0].ChangedMessages != 0 || r.Sessions[0].Failed.After[0].Outcome != "fallback" {
 		t.Errorf("%+v", r)
 	}
-	r = replay(3, `{"project":"default","sessions":["s2"],"against":2}`)
+	r = replay(3, `{"project_id":"default","sessions":["s2"],"against":"2"}`)
 	if s = r.Sessions[0]; s.Failures.Before != 0 || s.Failures.After != 1 || s.Failed.After[0].Outcome != "trap" ||
 		s.Failed.After[0].Version != 3 || s.ChangedMessages != 1 || s.Changed[0].After.Action != "keep" {
 		t.Errorf("%+v", s)
 	}
-	if r = replay(1, `{"project":"default","against":"live"}`); r.Totals.ChangedMessages != 0 {
+	if r = replay(1, `{"project_id":"default","against":"live"}`); r.Totals.ChangedMessages != 0 {
 		t.Errorf("%+v", r)
 	}
 	k.SetPipeline(`null`) // does not contain the policy, which then runs first
-	if r = replay(2, `{"project":"default","sessions":["s2"],"against":"none"}`); r.Against != nil ||
+	if r = replay(2, `{"project_id":"default","sessions":["s2"],"against":"none"}`); r.Against != nil ||
 		r.Totals.ChangedMessages != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -167,10 +167,10 @@ func TestReplayingSessions(t *testing.T) {
 		request string
 		kind    fault.Kind
 	}{
-		{`{"project":"none"}`, fault.NotFound},
-		{`{"project":"default","sessions":["none"]}`, fault.NotFound},
-		{`{"project":"default","against":9}`, fault.Invalid},
-		{`{"project":"default","against":"dead"}`, fault.Invalid},
+		{`{"project_id":"none"}`, fault.NotFound},
+		{`{"project_id":"default","sessions":["none"]}`, fault.NotFound},
+		{`{"project_id":"default","against":"9"}`, fault.Invalid},
+		{`{"project_id":"default","against":"dead"}`, fault.Invalid},
 	} {
 		var req lab.ReplayRequest
 		if err := json.Unmarshal([]byte(test.request), &req); err != nil {

@@ -384,20 +384,20 @@ func (s *search) shown(list []rank.Posting) ([]rank.Posting, error) {
 		return list, nil
 	}
 	list = slices.DeleteFunc(list, func(p rank.Posting) bool { return p.Attrs.HiddenFrom(s.Viewer) })
-	var ask [][]byte
+	var ask []rank.Place
 	for _, p := range list {
 		if _, known := s.visible[p.Place]; !known && p.Attrs.Grouped() {
-			ask = append(ask, s.documentKey(p.Place))
+			ask = append(ask, p.Place)
 		}
 	}
-	for keys := range slices.Chunk(ask, documentsAtOnce) {
-		r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
+	for places := range slices.Chunk(ask, documentsAtOnce) {
+		items, err := s.readDocuments(places)
 		if err != nil {
 			return nil, err
 		}
-		for _, it := range r.Keys {
-			d := readDocument(it, false)
-			s.visible[placeOf(it.Key)] = d != nil && d.Group == s.Viewer
+		for i, it := range items {
+			d, err := rank.ReadDocument(places[i], it.Value, false)
+			s.visible[places[i]] = err == nil && d.Group == s.Viewer
 		}
 	}
 	return slices.DeleteFunc(list, func(p rank.Posting) bool { return p.Attrs.Grouped() && !s.visible[p.Place] }), nil

@@ -172,7 +172,7 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 		if m == nil || r.SessionID != "" && r.SessionID != m.id || !ident.Below(m.head.Namespace, r.Namespace) {
 			continue
 		}
-		if err := r.analyseEdited(m, &found); err != nil {
+		if err := r.analyseEdited(m, &found, budget); err != nil {
 			return found, err
 		}
 		docs, languages, err := r.svc.analyse(r.ctx, r.tenant, m, budget)
@@ -185,8 +185,9 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 	return found, nil
 }
 
-// analyseEdited makes documents of the new versions of a session's messages that the index does not know.
-func (r *recalling) analyseEdited(m *marked, found *tail) error {
+// analyseEdited makes documents of the new versions of a session's messages that the index does not know, within the
+// budget.
+func (r *recalling) analyseEdited(m *marked, found *tail, budget *workBudget) error {
 	if m.state.Edits >= m.head.Edits {
 		return nil
 	}
@@ -204,10 +205,11 @@ func (r *recalling) analyseEdited(m *marked, found *tail) error {
 	if len(numbers) > tailEdited {
 		numbers, found.damaged = numbers[:tailEdited], true
 	}
-	docs, languages, err := r.svc.analyseThese(r.ctx, r.tenant, m, numbers)
+	docs, languages, whole, err := r.svc.analyseThese(r.ctx, r.tenant, m, numbers, budget)
 	if err != nil {
 		return err
 	}
+	found.damaged = found.damaged || !whole
 	if found.edited == nil {
 		found.edited = map[records.Stream]outdated{}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -349,27 +350,33 @@ func (svc *Service) replaceEdited(t *records.Tx, s index.Space, m *marked) (docs
 		m.state.Edits, m.state.Messages = m.head.Erased, 0 // All are indexed anew.
 		return nil, nil, false, nil
 	}
-	docs, languages, err = svc.analyseThese(t.Ctx, t.Tenant, m, numbers)
+	docs, languages, _, err = svc.analyseThese(t.Ctx, t.Tenant, m, numbers, &workBudget{math.MaxInt, math.MaxInt})
 	return docs, languages, false, err
 }
 
-// analyseThese makes documents of some of a session's messages, except superseded ones.
-func (svc *Service) analyseThese(ctx context.Context, tenant string, m *marked, numbers []uint64) (docs []rank.Document,
-	languages []string, err error) {
-	all := m.state.Messages
-	defer func() { m.state.Messages = all }()
-	for _, n := range numbers {
-		if m.head.Superseded.Message(n) {
-			continue
+// analyseThese makes documents of some of a session's messages, in ascending order, except superseded ones, within the
+// budget. It reads messages that follow each other together. It reports whether all fit.
+func (svc *Service) analyseThese(ctx context.Context, tenant string, m *marked, numbers []uint64, budget *workBudget) (
+	docs []rank.Document, languages []string, whole bool, err error) {
+	before, head := m.state.Messages, m.head
+	defer func() { m.state.Messages, m.head = before, head }()
+	for i := 0; i < len(numbers); {
+		end := i + 1
+		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
+			end++
 		}
-		m.state.Messages = n - 1
-		some, in, err := svc.analyse(ctx, tenant, m, &workBudget{1, indexChunkBytes})
+		m.state.Messages, m.head.Messages = numbers[i]-1, numbers[end-1]
+		some, in, err := svc.analyse(ctx, tenant, m, budget)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		docs, languages = append(docs, some...), append(languages, in...)
+		if m.left() > 0 {
+			return docs, languages, false, nil
+		}
+		i = end
 	}
-	return docs, languages, nil
+	return docs, languages, true, nil
 }
 
 // IndexTranscripts marks all transcripts of a project to be indexed again after its index was dropped. It is an

@@ -130,9 +130,37 @@ type reading struct {
 	lang  *language // that Latin words are stemmed in
 }
 
+// Split is a text split into words, whose terms can be had in several languages.
+type Split struct {
+	analyser *Analyser
+	words    []word
+}
+
+// Split splits a text into words. A word for which skip, given the case-folded word, returns true is left out.
+func (a *Analyser) Split(text string, skip func(word string) bool) Split {
+	return Split{a, slices.DeleteFunc(a.words(text), func(w word) bool { return skip(w.text) })}
+}
+
+// Language returns the language in which Document would stem the Latin words.
+func (s Split) Language() string { return languageOf(s.words, s.analyser.latin).name }
+
+// Terms returns the terms as Document does, with Latin words stemmed in the given language.
+func (s Split) Terms(latin string) []string {
+	for _, l := range s.analyser.latin {
+		if l.name == latin {
+			return s.analyser.readIn(s.words, l).terms
+		}
+	}
+	return s.analyser.readIn(s.words, s.analyser.latin[0]).terms
+}
+
 func (a *Analyser) read(text string) reading {
 	words := a.words(text)
-	r := reading{words: words, terms: make([]string, 0, len(words)), lang: languageOf(words, a.latin)}
+	return a.readIn(words, languageOf(words, a.latin))
+}
+
+func (a *Analyser) readIn(words []word, latin *language) reading {
+	r := reading{words: words, terms: make([]string, 0, len(words)), lang: latin}
 	for pass := 0; pass < 2 && len(r.terms) == 0; pass++ {
 		for _, w := range words {
 			l := a.stemming(w, r.lang)

@@ -133,7 +133,7 @@ func (svc *Service) changeMessage(tx *records.Tx, x Extent, e *Edit, was []byte,
 		return false, nil
 	}
 	h.Seq, h.Call, h.CallIndex, h.Tool, h.Turn, h.Created = old.Seq, old.Call, old.CallIndex, old.Tool, old.Turn, old.Created
-	h.Agent, h.Delegation, h.Tags = old.Agent, old.Delegation, old.Tags
+	h.Agent, h.Delegation, h.Tags, h.Sources = old.Agent, old.Delegation, old.Tags, old.Sources
 	svc.countQuestion(&h)
 	m := &e.turn.Messages[0].Message
 	h.BodyBytes = uint32(len(appendHeaders(nil, h.withoutLiterals())) + 1 + len(m.Raw))

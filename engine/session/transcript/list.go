@@ -27,8 +27,10 @@ type Message struct {
 	Format     string          `json:"format"`
 	Content    string          `json:"content"`
 	Message    json.RawMessage `json:"message"`
-	Damaged    bool            `json:"damaged,omitempty"`
-	Superseded bool            `json:"superseded,omitempty"` // a rewind took it back
+	// SourceIDs are the ids that the message has in the file of another program from which it was imported.
+	SourceIDs  []string `json:"source_ids,omitempty"`
+	Damaged    bool     `json:"damaged,omitempty"`
+	Superseded bool     `json:"superseded,omitempty"` // a rewind took it back
 }
 
 // Order selects and orders the messages of a list.
@@ -149,7 +151,7 @@ func listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Messa
 	}
 	m := Message{ID: id, Turn: h.Turn, Role: chat.RoleName(h.Role), Type: kindName(h.Kind), Agent: h.Agent,
 		Tags: h.Tags, Tokens: h.Tokens[encoding], CreatedAt: records.TimeOf(h.Created), Format: msg.Format.String(),
-		Content: msg.Text, Message: msg.Raw}
+		Content: msg.Text, Message: msg.Raw, SourceIDs: h.Sources}
 	if h.Delegation != "" {
 		m.Delegation = &h.Delegation
 	}

@@ -49,6 +49,9 @@ type Header struct {
 	// Reminder is what windows show before a user's message; nil if nothing. It may be stored with a later message.
 	Reminder *reminder.Bound
 
+	// Sources are the ids that the message has in the file of another program; nil if it was not read from one.
+	Sources []string
+
 	Costs *Costs // nil if the message consists of one text, calls and names, and costs Tokens in every format
 
 	// Literals are those of the message's text and of the arguments of its calls. They are unknown if the message was
@@ -80,6 +83,10 @@ const flagCompacts plan.Flags = 1 << 12
 
 // flagLiterals marks an encoded header that has Literals.
 const flagLiterals plan.Flags = 1 << 11
+
+// flagSources marks an encoded header that has Sources. The bit is that of messages that are being sent, and no stored
+// message is.
+const flagSources = plan.FlagPending
 
 // MessageID returns the id of a message, which is made of its session's incarnation and its number.
 func MessageID(sinc ident.Incarnation, seq uint64) string {
@@ -185,6 +192,9 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 		if h.Reminder != nil {
 			dst = h.Reminder.Append(dst)
 		}
+		if len(h.Sources) > 0 {
+			dst = appendSources(dst, h.Sources)
+		}
 		if h.Costs != nil {
 			dst = h.Costs.append(dst)
 		}
@@ -211,6 +221,9 @@ func (h *Header) packedFlags() plan.Flags {
 	}
 	if h.Reminder != nil {
 		flags |= flagReminder
+	}
+	if len(h.Sources) > 0 {
+		flags |= flagSources
 	}
 	if h.Costs != nil {
 		flags |= flagCosts
@@ -295,6 +308,12 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 		if h.Flags&flagReminder != 0 {
 			h.Flags &^= flagReminder
 			if h.Reminder, rest, err = reminder.ParseBound(rest); err != nil {
+				return nil, nil, errBadHeaders
+			}
+		}
+		if h.Flags&flagSources != 0 {
+			h.Flags &^= flagSources
+			if h.Sources, rest = parseSources(rest); h.Sources == nil {
 				return nil, nil, errBadHeaders
 			}
 		}

@@ -23,12 +23,12 @@ var packed = []Header{
 		Kind: plan.KindResult, Agent: "main", Delegation: "d1", Tool: "search", Tags: []string{"b"},
 		Costs: &Costs{Words: [3][2]uint32{{1, 2}, {3, 4}, {5, 6}}, Text: [3][2]uint32{{1}, {2}, {3, 7}},
 			Media: [3][2]uint32{{8}, {0, 9}}, Thinking: [2]uint32{10, 11}}},
-	{Seq: 4, Call: 4, Turn: 1, Role: plan.RoleAssistant, Compacts: true},
+	{Seq: 4, Call: 4, Turn: 1, Role: plan.RoleAssistant, Compacts: true, Sources: []string{"row-1", "row-2"}},
 	{Seq: 5, Call: 5, Turn: 1, Role: plan.RoleAssistant, Flags: plan.FlagThinking,
 		Made: prefix.Place{State: prefix.Text("s"), Thought: 3, Tools: 4},
 		Reminder: &reminder.Bound{Before: 7, AsSystem: true, Words: 5, Encoding: 1,
 			Memories: []reminder.Memory{{Key: "home", Incarnation: [8]byte{1}, Version: 2}}},
-		Literals: literal.Of("order A1234, flight HAT271")},
+		Sources: []string{"row-3"}, Literals: literal.Of("order A1234, flight HAT271")},
 }
 
 func TestHeadersComeBackAsTheyWere(t *testing.T) {

@@ -19,7 +19,8 @@ type Posted struct {
 	Agent, Delegation string // if empty, those of the message are used
 	Made              *prefix.Place
 	Reminder          *reminder.Bound // nil if none
-	At                time.Time       // zero means the year 1970
+	SourceIDs         []string        // see Header.Sources
+	At                time.Time       // zero means the time at which it is stored
 	Removed           bool            // by a client
 	Turn              uint32
 	Index             int // in the turn
@@ -38,6 +39,9 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 				known.Fields[i].Index = &p.Index
 			}
 		}
+		return nil, err
+	}
+	if err := checkSources(p.SourceIDs); err != nil {
 		return nil, err
 	}
 	var skipped []chat.Skipped
@@ -67,6 +71,9 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 				t.Removed = map[int]bool{}
 			}
 			t.Removed[len(t.Messages)] = true
+		}
+		if len(p.SourceIDs) > 0 {
+			t.name(len(t.Messages), p.SourceIDs)
 		}
 		t.Messages = append(t.Messages, m)
 	}

@@ -145,6 +145,7 @@ func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*T
 			made[m.Calls[j].ID] = true
 		}
 		if problem == nil {
+			out.copyName(t, i)
 			out.Messages = append(out.Messages, t.Messages[i])
 			continue
 		}
@@ -165,6 +166,7 @@ func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*T
 			out.said = map[int]align.Hash{}
 		}
 		out.said[len(out.Messages)] = align.Of(&t.Messages[i].Message)
+		out.copyName(t, i)
 		out.Messages = append(out.Messages, note(&t.Messages[i]))
 	}
 	if skipped == nil {

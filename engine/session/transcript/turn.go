@@ -32,8 +32,9 @@ type Turn struct {
 	Removed map[int]bool
 	// Reminders are bound to messages, by index in Messages.
 	Reminders map[int]reminder.Bound
-	headers   []Header // the parts that depend only on the messages, as far as Measure came
-	known     []*known // by message, if they come from parsed elements; nil otherwise
+	sources   map[int][]string // ids in the file of another program, by index in Messages
+	headers   []Header         // the parts that depend only on the messages, as far as Measure came
+	known     []*known         // by message, if they come from parsed elements; nil otherwise
 	// said holds hashes of the original messages, by index, for messages that are stored in other words.
 	said map[int]align.Hash
 	// blobs are the long strings that were stored before the turn; nil if there are none.
@@ -192,6 +193,7 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 			b.Before = cmp.Or(b.Before, h.Seq)
 			h.Reminder = &b
 		}
+		h.Sources = t.sources[i]
 		h.Created = now.UnixMilli()
 		if !m.CreatedAt.IsZero() {
 			h.Created = m.CreatedAt.UnixMilli()

@@ -21,6 +21,15 @@ const maxChanges = 500
 // SettingsChange is one change of a project's settings: who made it, and the values before and after.
 type SettingsChange struct {
 	ID      string          `json:"id"`
+	At      time.Time       `json:"created_at"`
+	KeyID   string          `json:"key_id"`
+	Role    string          `json:"role"`
+	Changes []SettingChange `json:"changes"`
+}
+
+// storedSettingsChange is a SettingsChange as it is stored.
+type storedSettingsChange struct {
+	ID      string          `json:"id"`
 	At      time.Time       `json:"at"`
 	KeyID   string          `json:"key_id"`
 	Role    string          `json:"role"`
@@ -50,7 +59,9 @@ func (svc *Service) SettingsHistory(ctx context.Context, c ident.Caller, id stri
 		return records.List[SettingsChange]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.SettingsChange.Under(p.Incarnation), page,
-		func(_ []byte, change *SettingsChange) (SettingsChange, bool) { return *change, true })
+		func(_ []byte, change *storedSettingsChange) (SettingsChange, bool) {
+			return SettingsChange(*change), true
+		})
 }
 
 // remember adds a change to the history, in the commit that makes it, and drops the oldest ones.
@@ -74,7 +85,7 @@ func (svc *Service) remember(t *records.Tx, c ident.Caller, p *Record, before js
 			t.Delete(it.Key)
 		}
 	}
-	return t.PutJSON(records.SettingsChange.Key(p.Incarnation, t.Now, id), change)
+	return t.PutJSON(records.SettingsChange.Key(p.Incarnation, t.Now, id), storedSettingsChange(change))
 }
 
 func changeID(id [8]byte) string { return "set_" + ident.Alphabet.EncodeToString(id[:]) }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
@@ -59,6 +60,14 @@ type PipelineStep struct {
 	// Standard means that Mneme or its operator chose the policy. It is then the built-in one, even if the tenant has a
 	// policy of the same name.
 	Standard bool `json:"-"`
+}
+
+// PipelineName returns the name of the setting that has a hook's pipeline.
+func PipelineName(h plan.Hook) string {
+	if h.Assembles() {
+		return "pipeline"
+	}
+	return h.String() + "_pipeline"
 }
 
 // Pipelines are the functions that this package needs of policies.

@@ -59,7 +59,7 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 
 // change compares a change of settings with its project.
 func (c *Checks) change(s *verify.Space, it store.Item) {
-	var rec SettingsChange
+	var rec storedSettingsChange
 	pinc, at, id, ok := records.SettingsChange.Split(it.Key)
 	s.About(pinc, "")
 	switch {

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -92,8 +91,8 @@ func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarn
 	if err != nil || it.Value == nil {
 		return err
 	}
-	row := new(Row)
-	if err := json.Unmarshal(it.Value, row); err != nil {
+	row, err := decodeRow(it.Value)
+	if err != nil {
 		return fmt.Errorf("%w: a decision's row", records.ErrDamaged)
 	}
 	row.OfCall = end
@@ -124,8 +123,10 @@ func (svc *Service) Show(ctx context.Context, c ident.Caller, projectID, name st
 	id, _ := parseID(name)
 	it, err := svc.db.ReadItem(ctx, c.Tenant, id.rowKey(d.Project.Incarnation))
 	row := new(Row)
-	if err == nil && it.Value != nil && json.Unmarshal(it.Value, row) != nil {
-		err = fmt.Errorf("%w: a decision's row", records.ErrDamaged)
+	if err == nil && it.Value != nil {
+		if row, err = decodeRow(it.Value); err != nil {
+			err = fmt.Errorf("%w: a decision's row", records.ErrDamaged)
+		}
 	}
 	return d, &row.OfCall, err
 }

@@ -174,7 +174,7 @@ func (p *Prompt) append(dst []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// encode returns the row's JSON.
+// encode returns the row as it is stored: the JSON of a storedRow.
 func (r *Row) encode() ([]byte, error) {
 	dst := append(make([]byte, 0, 1024), '{')
 	if r.ID != "" {

@@ -28,7 +28,7 @@ func TestDecisionsAreEncodedAsJSON(t *testing.T) {
 		if b, err = row.encode(); err != nil {
 			t.Fatal(err)
 		}
-		same(t, b, row)
+		same(t, b, storedRow(row))
 		same(t, r.Usage.Append(nil), r.Usage)
 		same(t, AppendSteps(nil, r.Steps), r.Steps)
 	}

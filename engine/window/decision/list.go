@@ -20,6 +20,19 @@ import (
 // Row has the fields of a decision that lists show. It is a record of its own with a key by time, because decisions may
 // be long, and those of a day are sorted by session.
 type Row struct {
+	ID      string    `json:"decision_id,omitzero"`
+	Session string    `json:"session_id"`
+	Turn    uint32    `json:"turn"` // the session's newest
+	At      time.Time `json:"created_at"`
+	ForkOf  string    `json:"fork_of,omitzero"` // the decision of which it is a fork
+	Seen
+	Usage    Usage     `json:"usage"`
+	Cut      bool      `json:"cut"`      // it does not begin with all history of the window before
+	Outcomes []Outcome `json:"outcomes"` // by step
+}
+
+// storedRow is a Row as it is stored.
+type storedRow struct {
 	ID      string    `json:"id,omitzero"` // its key says it
 	Session string    `json:"session"`
 	Turn    uint32    `json:"turn"` // the session's newest
@@ -51,6 +64,13 @@ type Outcome struct {
 	Policy  string      `json:"policy"`
 	Version int         `json:"version"`
 	Outcome plan.Status `json:"outcome"`
+}
+
+// decodeRow returns a stored row.
+func decodeRow(b []byte) (*Row, error) {
+	var s storedRow
+	err := json.Unmarshal(b, &s)
+	return (*Row)(&s), err
 }
 
 // row returns the row of a record.
@@ -128,7 +148,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 		return out, err
 	}
 	if c.Namespaces != nil && f.Session == "" {
-		return out, fault.InvalidField("session", "required", "your key is limited to namespaces: name a session")
+		return out, fault.InvalidField("session_id", "required", "your key is limited to namespaces: name a session")
 	}
 	l := lister{svc: svc, ctx: ctx, tenant: c.Tenant}
 	p, heads, _, err := svc.projects.Read(ctx, c.Unconfined(), projectID, func(pinc ident.Incarnation) [][]byte {
@@ -183,8 +203,11 @@ func (l *lister) page(f *Filter, limit int) (rows []Row, last []byte, err error)
 		}
 		for _, it := range items {
 			looked++
-			row := new(Row)
-			if it.Value == nil || json.Unmarshal(it.Value, row) != nil || !f.takes(row) {
+			if it.Value == nil {
+				continue
+			}
+			row, err := decodeRow(it.Value)
+			if err != nil || !f.takes(row) {
 				continue
 			}
 			if len(rows) == limit {

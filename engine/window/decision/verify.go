@@ -85,7 +85,7 @@ func (c *checks) row(s *verify.Space, it store.Item) {
 	pinc, id := splitRowKey(it.Key)
 	s.Came(it.Key)
 	s.About(pinc, "")
-	row := new(Row)
+	row := new(storedRow)
 	switch {
 	case !s.Belongs(pinc):
 		s.Orphan("the row's project does not exist").Harmless = true

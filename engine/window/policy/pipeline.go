@@ -159,16 +159,16 @@ func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, versio
 	return r, nil
 }
 
-// Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, invalid_config,
-// wrong_type, invalid_value or too_long for an invalid entry.
+// Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, hook_missing,
+// invalid_config, wrong_type, invalid_value or too_long for an invalid entry.
 func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	out := &Ready{Encoding: r.settings.Encoding(), Policies: r.policies}
 	out.Settings = r.settings
 	var err error
-	if out.Steps, err = r.pipeline(entries); err != nil {
+	if out.Steps, err = r.pipeline(plan.HookAssemble, entries); err != nil {
 		return nil, err
 	}
-	if out.Fallback, err = r.pipeline(fallback); err != nil {
+	if out.Fallback, err = r.pipeline(plan.HookAssemble, fallback); err != nil {
 		return nil, err
 	}
 	kept := out.Effective
@@ -179,19 +179,20 @@ func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	return out, err
 }
 
-// pipeline prepares entries, or returns an error that names the invalid one.
-func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
+// pipeline prepares the entries of a hook's pipeline, or returns an error that names the invalid one.
+func (r *Resolver) pipeline(hook plan.Hook, entries []project.PipelineStep) ([]Step, error) {
+	name := project.PipelineName(hook)
 	if len(entries) > project.MaxPipeline {
-		return nil, fault.InvalidField("pipeline", "too_long", "must have at most %d steps", project.MaxPipeline)
+		return nil, fault.InvalidField(name, "too_long", "must have at most %d steps", project.MaxPipeline)
 	}
 	steps, settings := make([]Step, 0, len(entries)), r.settings
 	for i, entry := range entries {
-		field := fmt.Sprintf("pipeline[%d]", i)
+		field := fmt.Sprintf("%s[%d]", name, i)
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
 		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError}
-		if wrong := r.step(&s, settings, field, entry); wrong != nil {
+		if wrong := r.step(&s, hook, settings, field, entry); wrong != nil {
 			if !r.Lenient {
 				return nil, wrong
 			}
@@ -219,7 +220,8 @@ func (s *Step) setDepth(settings *project.Settings) {
 }
 
 // step prepares one entry. If its module cannot be loaded at present, the entry is still valid, but its step is Broken.
-func (r *Resolver) step(s *Step, settings project.Settings, field string, entry project.PipelineStep) *fault.Error {
+func (r *Resolver) step(s *Step, hook plan.Hook, settings project.Settings, field string, entry project.PipelineStep,
+) *fault.Error {
 	if !r.find(s, entry) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
@@ -227,6 +229,10 @@ func (r *Resolver) step(s *Step, settings project.Settings, field string, entry 
 	if err != nil {
 		s.Broken, r.partial = r.svc.unloadable(r.tenant, s.Digest, err), true
 		return nil
+	}
+	if !policy.Has(hook) {
+		return fault.InvalidField(field+".policy", "hook_missing", "%s does not have the hook %s, only %s",
+			VersionName(s.Policy, s.Version), hook, strings.Join(policy.Manifest.Hooks, ", "))
 	}
 	return s.Configure(settings, field+".config", entry.Config, policy)
 }
@@ -330,7 +336,7 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 		}
 		own.records = append(own.records, rec)
 	}
-	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(s.Pipeline)
+	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(plan.HookAssemble, s.Pipeline)
 	if err != nil {
 		return err
 	}

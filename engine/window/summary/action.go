@@ -66,7 +66,7 @@ func (svc *Service) reset(ctx context.Context, c ident.Caller, once ident.Once, 
 		}
 		return Answer{Session: h.Session(id, set.Encoding).Untitled()}, nil
 	})
-	out.Title = h.Title
+	out.Title, out.Metadata = h.Title, h.Metadata
 	return out, err
 }
 
@@ -138,7 +138,7 @@ func (svc *Service) refresh(ctx context.Context, c ident.Caller, once ident.Once
 	if err != nil {
 		return out, err
 	}
-	out.Title = h.Title
+	out.Title, out.Metadata = h.Title, h.Metadata
 	if out.Queued {
 		svc.queue.add(c.Tenant, h.Incarnation, due)
 	}

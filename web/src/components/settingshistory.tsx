@@ -51,7 +51,7 @@ export function SettingsHistory({ project, stored }: { project: string; stored: 
           {rows.map((r) => (
             <li key={r.id}>
               <div class="item-head">
-                <b><When at={r.at} /></b> <span class="muted">{moment(r.at)}, by {r.role.replace('_', ' ')} <code>{r.key_id || 'root'}</code></span>
+                <b><When at={r.created_at} /></b> <span class="muted">{moment(r.created_at)}, by {r.role.replace('_', ' ')} <code>{r.key_id || 'root'}</code></span>
               </div>
               <Values changes={r.changes} />
             </li>

@@ -254,7 +254,7 @@ function Audit() {
           <table class="list">
             <thead><tr><th scope="col">When</th><th scope="col">What</th><th scope="col">Of</th><th scope="col">By</th><th scope="col">Detail</th></tr></thead>
             <tbody>
-              {list.rows.map((r) => <tr key={r.id}><td class="nowrap"><time dateTime={r.at} title={r.at}>{moment(r.at)}</time></td><td class="nowrap"><Chip>{r.action}</Chip></td><td><Hostile text={r.subject} /></td><td class="nowrap">{r.key_id ? <code>{r.key_id}</code> : 'Mneme'} <span class="muted">{r.role.replace('_', ' ')}</span></td><td class="detail"><Hostile text={r.detail} /></td></tr>)}
+              {list.rows.map((r) => <tr key={r.id}><td class="nowrap"><time dateTime={r.created_at} title={r.created_at}>{moment(r.created_at)}</time></td><td class="nowrap"><Chip>{r.action}</Chip></td><td><Hostile text={r.subject} /></td><td class="nowrap">{r.key_id ? <code>{r.key_id}</code> : 'Mneme'} <span class="muted">{r.role.replace('_', ' ')}</span></td><td class="detail"><Hostile text={r.detail} /></td></tr>)}
             </tbody>
           </table>
         </div>

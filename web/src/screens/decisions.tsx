@@ -17,7 +17,7 @@ export default function Decisions({ p }: { p: string }) {
       api.GET('/api/v1/projects/{project}/decisions', {
         params: {
           path: { project: p },
-          query: { limit: 50, cursor, session: query.session || undefined, policy: query.policy || undefined, outcome: (query.outcome || undefined) as (typeof outcomes)[number] | undefined, cut: (query.cut || undefined) as 'true' | undefined },
+          query: { limit: 50, cursor, session_id: query.session || undefined, policy: query.policy || undefined, outcome: (query.outcome || undefined) as (typeof outcomes)[number] | undefined, cut: (query.cut || undefined) as 'true' | undefined },
         },
         signal,
       }),
@@ -60,9 +60,9 @@ export default function Decisions({ p }: { p: string }) {
               {list.rows.map((r) => {
                 const failed = r.outcomes.filter((o) => o.outcome !== 'ok');
                 return (
-                  <tr key={r.id ?? r.at + r.session}>
-                    <td class="nowrap">{r.id ? <a class="row-link" href={to.xray(p, r.session, r.id)}><When at={r.at} /><span class="sr"> X-ray</span></a> : <When at={r.at} />}</td>
-                    <td><a href={to.session(p, r.session)}><Hostile text={r.session} /></a>{r.viewer.agent && <> <Chip><Hostile text={r.viewer.agent} /></Chip></>}{r.fork_of && <> <Chip>fork</Chip></>}</td>
+                  <tr key={r.decision_id ?? r.created_at + r.session_id}>
+                    <td class="nowrap">{r.decision_id ? <a class="row-link" href={to.xray(p, r.session_id, r.decision_id)}><When at={r.created_at} /><span class="sr"> X-ray</span></a> : <When at={r.created_at} />}</td>
+                    <td><a href={to.session(p, r.session_id)}><Hostile text={r.session_id} /></a>{r.viewer.agent && <> <Chip><Hostile text={r.viewer.agent} /></Chip></>}{r.fork_of && <> <Chip>fork</Chip></>}</td>
                     <td class="number">{count(r.turn)}</td>
                     <td class="mini"><BudgetBar usage={r.usage} small /><span class="muted">{brief(r.usage.tokens)}</span></td>
                     <td class="number">{r.left_out.count ? `${count(r.left_out.count)} · ${brief(r.left_out.tokens)}` : '–'}</td>

@@ -213,7 +213,7 @@ function Replay({ name, version, live }: { name: string; version: number; live: 
     setBusy(true);
     setError(undefined);
     try {
-      setFound(await take(api.POST('/api/v1/policies/{policy}/versions/{version}/replay', { params: { path: { policy: name, version } }, body: { project, against: (/^\d+$/.test(against) ? Number(against) : against) as never } })));
+      setFound(await take(api.POST('/api/v1/policies/{policy}/versions/{version}/replay', { params: { path: { policy: name, version } }, body: { project_id: project, against } })));
     } catch (failure) {
       setError(failure as Failure);
     }

@@ -40,13 +40,13 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
   );
   const decisions = useLoad(
     async (signal) => {
-      const page = await take(api.GET('/api/v1/projects/{project}/decisions', { params: { path: { project: p }, query: { session: s, limit: 200 } }, signal }));
+      const page = await take(api.GET('/api/v1/projects/{project}/decisions', { params: { path: { project: p }, query: { session_id: s, limit: 200 } }, signal }));
       return page.data.reverse();
     },
     [p, s, head.data?.revision],
   );
   const live = useStream(`/api/v1/projects/${encodeURIComponent(p)}/sessions/${encodeURIComponent(s)}/stream`, (e) => (e.event === 'decision' ? decisions.reload() : head.reload()));
-  const newest = decisions.data?.[decisions.data.length - 1]?.id;
+  const newest = decisions.data?.[decisions.data.length - 1]?.decision_id;
   const decision = useLoad(
     async (signal) => (newest ? take(api.GET('/api/v1/projects/{project}/decisions/{decision}', { params: { path: { project: p, decision: newest } }, signal })) : undefined),
     [newest],
@@ -94,7 +94,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
       </Head>
       {head.error && <Trouble error={head.error} retry={head.reload} />}
       {loaded.error && <Trouble error={loaded.error} retry={loaded.reload} />}
-      {decisions.data && decisions.data.length > 0 && <Waterfall decisions={decisions.data} onOpen={(row) => row.id && route(to.xray(p, s, row.id))} />}
+      {decisions.data && decisions.data.length > 0 && <Waterfall decisions={decisions.data} onOpen={(row) => row.decision_id && route(to.xray(p, s, row.decision_id))} />}
       {messages.length === 0 && loaded.loading && <Waiting rows={8} />}
       {messages.length === 0 && !loaded.loading && !loaded.error && <Empty title="No messages yet"><p>A turn that is posted to this session appears here.</p></Empty>}
       <p class="sr" aria-live="polite">{live === 'live' && info ? `${count(info.turns)} turns` : ''}</p>

@@ -34,7 +34,7 @@ export default function XRay({ p, s }: { p: string; s: string }) {
   const xray = useLoad((signal) => loadXRay(p, s, sourceOf(d), signal), [p, s, d]);
   const list = useLoad(
     (signal) =>
-      take(api.GET('/api/v1/projects/{project}/decisions', { params: { path: { project: p }, query: { session: s, limit: 200 } }, signal })),
+      take(api.GET('/api/v1/projects/{project}/decisions', { params: { path: { project: p }, query: { session_id: s, limit: 200 } }, signal })),
     [p, s],
   );
   const [dialog, setDialog] = useState<'copy' | 'diff'>();
@@ -64,9 +64,9 @@ export default function XRay({ p, s }: { p: string; s: string }) {
   };
 
   const decisions = list.data?.data ?? [];
-  const here = decisions.findIndex((x) => x.id === d);
-  const older = here >= 0 ? decisions[here + 1]?.id : decisions[0]?.id;
-  const newer = here > 0 ? decisions[here - 1]?.id : here === 0 ? 'live' : undefined;
+  const here = decisions.findIndex((x) => x.decision_id === d);
+  const older = here >= 0 ? decisions[here + 1]?.decision_id : decisions[0]?.decision_id;
+  const newer = here > 0 ? decisions[here - 1]?.decision_id : here === 0 ? 'live' : undefined;
   const open = (id: string | undefined) => id && set({ d: id, m: undefined, step: undefined }, true);
   const cycle: (string | undefined)[] = [undefined, ...tally(rows.map((r) => r.row)).keys()];
 
