@@ -69,7 +69,7 @@ func (v Verdict) telling() bool { return v.Status != "" && v.Status != plan.Stat
 func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verdicts []Verdict) {
 	for i, v := range verdicts {
 		s := &steps[i]
-		if !s.Own || s.pinned || !v.telling() {
+		if !s.Own || s.pinned || s.Guard || !v.telling() { // A guard is never set back.
 			continue
 		}
 		n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK)
