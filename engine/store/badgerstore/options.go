@@ -40,8 +40,8 @@ const (
 	// baseLevelSize is the size up to which the level below level 0 grows before data moves further down. With less
 	// than level 0 passes on at once, most data would be rewritten once for each level.
 	baseLevelSize = levelZeroTables * memtableSize
-	// tableGrowth is the ratio of the table sizes of neighbouring levels. As levels are large, more tables, and file
-	// descriptors, would be needed with Badger's 2.
+	// tableGrowth is the ratio of the table sizes of neighbouring levels. There are fewer levels than with Badger's base
+	// level, so with its ratio of 2 the tables would be smaller, and more file descriptors would be needed.
 	tableGrowth = 4
 	// ample is the memory from which caches have their full size.
 	ample = 2 << 30
