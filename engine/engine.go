@@ -116,7 +116,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err
 	}
-	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
+	e.Memories = memory.New(db, e.Projects, e.Sessions, e.Index, o.Memories)
 	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories, o.Embedder,
 		recall.Static{Model: o.Static.Model, Adopt: o.Static.Adopt || o.Alone})
 	e.Decisions = decision.New(db, e.Projects)

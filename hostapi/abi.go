@@ -7,7 +7,7 @@ package hostapi
 // Version of the ABI that this host speaks. Minor versions only append.
 const (
 	abiMajor   = 1
-	abiMinor   = 2
+	abiMinor   = 3
 	abiVersion = abiMajor<<16 | abiMinor
 )
 
@@ -24,6 +24,7 @@ const (
 	exportABI        = "mneme_abi"
 	exportArena      = "mneme_arena"
 	exportAssemble   = "mneme_assemble"
+	exportPlan       = "mneme_plan"
 )
 
 // Kinds of arenas, the first argument of mneme_arena.
@@ -32,11 +33,11 @@ const (
 	arenaPlan    = 1
 )
 
-// hookAssemble is the only hook of mneme/1.0. manifestSection is the custom section that declares it.
-const (
-	hookAssemble    = "assemble"
-	manifestSection = "mneme.policy"
-)
+// manifestSection is the custom section that declares a module's hooks.
+const manifestSection = "mneme.policy"
+
+// hooksSince is the minor version that added the hooks other than assemble.
+const hooksSince = 3
 
 // Offsets in the request's preamble.
 const (
@@ -64,8 +65,12 @@ const (
 	preOlderTokens      = 96
 	preMemoryBudget     = 104
 	preReserved2        = 108
+	preHook             = 112
+	preOrigin           = 116
+	preExtraOffset      = 120
+	preExtraSize        = 124
 
-	preambleSize = 112
+	preambleSize = 128
 )
 
 // flagOlderExist is set in the preamble's flags if messages exist beyond the table.
@@ -93,6 +98,27 @@ const (
 	recReserved         = 68
 
 	recordSize = 72
+)
+
+// Offsets in an entry of the extra table.
+const (
+	extKey          = 0
+	extNamespace    = 4
+	extCategory     = 8
+	extTrust        = 9
+	extFlags        = 10
+	extScore        = 12
+	extOccurred     = 16
+	extExpires      = 24
+	extLastRecalled = 32
+	extRecalls      = 40
+	extVersion      = 44
+	extImportance   = 48
+	extSession      = 52
+	extGroup        = 56
+	extReserved     = 60
+
+	extraSize = 64
 )
 
 // Offsets in a config entry, and its types.
@@ -160,7 +186,7 @@ var (
 	preambleFields = []field{
 		{preMagic, "u32", "magic", "`MNM1` (bytes 4D 4E 4D 31)"},
 		{preABI, "u32", "abi", "the host's version, as in `mneme_abi`"},
-		{prePreambleSize, "u32", "preamble_size", "112; 96 in 1.0"},
+		{prePreambleSize, "u32", "preamble_size", "128; 112 in 1.1 and 1.2, 96 in 1.0"},
 		{preRecordSize, "u32", "record_size", "72; 64 in 1.0. Guests step by it"},
 		{preRecordCount, "u32", "record_count", "records in the table"},
 		{preRecordsOffset, "u32", "records_offset", "offset of the first record"},
@@ -169,7 +195,7 @@ var (
 		{preStringsOffset, "u32", "strings_offset", "offset of the string table"},
 		{preStringsCount, "u32", "strings_count", "pairs in the string table"},
 		{preBudgetMessages, "u32", "budget_messages", "the most messages in this window's history; 0: no limit"},
-		{preBudgetTokens, "u32", "budget_tokens", "the most tokens in this window's history; 0: no limit"},
+		{preBudgetTokens, "u32", "budget_tokens", "the most tokens in this window's history, in recall of the hits; in remember what is left of the day; 0: no limit"},
 		{preViewerDelegation, "u32", "viewer_delegation", "dense id; 0: the main agent"},
 		{preViewerAgent, "u32", "viewer_agent", "string id"},
 		{preNow, "i64", "now", "ms since 1970"},
@@ -186,6 +212,10 @@ var (
 		{preMemoryBudget, "u32", "memory_budget",
 			"since 1.1: the most tokens of the memories recalled for this window; 0: none are requested, or no limit"},
 		{preReserved2, "u32", "reserved", "0"},
+		{preHook, "u32", "hook", "since 1.3: " + hookList()},
+		{preOrigin, "u32", "origin", "since 1.3: who writes the candidate: 0 nobody, 1 api, 2 tool, 3 file, 4 remember"},
+		{preExtraOffset, "u32", "extra_offset", "since 1.3: offset of the extra table; 0 in assemble"},
+		{preExtraSize, "u32", "extra_size", "since 1.3: 64. Guests step by it"},
 	}
 
 	recordFields = []field{
@@ -193,9 +223,9 @@ var (
 		{recTurn, "u32", "turn", "the turn of the record's atom, from 1"},
 		{recSeq, "u64", "seq", "counts the session's messages from 1; 0 for system-class records"},
 		{recRole, "u8", "role", "1 user, 2 assistant, 3 tool, 4 system-class"},
-		{recKind, "u8", "kind", "0 chat, 1 tool call, 2 tool result, 3 a2a, 4 summary, 5 memory, 6 marker"},
+		{recKind, "u8", "kind", "0 chat, 1 tool call, 2 tool result, 3 a2a, 4 summary, 5 memory, 6 marker; since 1.3 also 7 candidate, 8 answer, 9 query"},
 		{recFlags, "u16", "flags", "1 pending, 2 open call, 4 compressed, 8 error result, 16 image, 32 mandatory, " +
-			"64 tags left out for space; since 1.1 also 128 pinned, 256 has thinking, 512 has audio, 1024 has documents"},
+			"64 tags left out for space; since 1.1 also 128 pinned, 256 has thinking, 512 has audio, 1024 has documents; since 1.3 also 2048 context, remembered before"},
 		{recTokens, "u32", "tokens", "in the requested rendering"},
 		{recCompressedTokens, "u32", "compressed_tokens", "its tokens as an earlier question; 0 if it has none"},
 		{recTextBytes, "u32", "text_bytes", "length of the text, as `text` returns it"},
@@ -209,6 +239,26 @@ var (
 		{recPlace, "u32", "place", "since 1.1: the place of the record's turn among the turns that were not rewound, from 1; 0 " +
 			"for system-class records. If nothing was rewound, it is the turn's number"},
 		{recReserved, "u32", "reserved", "0"},
+	}
+
+	extraFields = []field{
+		{extKey, "u32", "key", "string id; 0 for messages"},
+		{extNamespace, "u32", "namespace", "string id of the namespace as JSON; 0 for messages"},
+		{extCategory, "u8", "category", "0 none, 1 core, 2 daily, 3 conversation"},
+		{extTrust, "u8", "trust", "0 none, 1 tool, 2 model, 3 user, 4 operator; of messages, too"},
+		{extFlags, "u16", "flags", "1 has the candidate's key, 2 pinned, 4 equal to the candidate, 8 covers it, 16 is covered by it, " +
+			"32 equal but for digits, 64 shown in this session's windows, 128 the client chose the key, 256 has pasted parts"},
+		{extScore, "u32", "score", "0 to 1,000,000: of a hit relative to the best; of a memory how alike it is to the candidate, " +
+			"in remember to the nearest message"},
+		{extOccurred, "i64", "occurred", "ms since 1970; 0: none"},
+		{extExpires, "i64", "expires", "ms since 1970; 0: never"},
+		{extLastRecalled, "i64", "last_recalled", "ms since 1970; 0: never"},
+		{extRecalls, "u32", "recalls", "on how many of the last 90 days a client got it or a window showed it"},
+		{extVersion, "u32", "version", "of the memory; 0 for a candidate"},
+		{extImportance, "f32", "importance", "0 to 1"},
+		{extSession, "u32", "session", "string id of the session it is from; 0: none"},
+		{extGroup, "u32", "group", "in retain: memories that are alike have the same number; 0: none"},
+		{extReserved, "u32", "reserved", "0"},
 	}
 
 	configFields = []field{
@@ -237,10 +287,10 @@ var (
 		{opReserved, "u16", "reserved", "0"},
 		{opFirst, "u32", "first", "first record"},
 		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, except those of KEEP, LEDGER and REPLACE, see there"},
-		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT)"},
+		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT, PATCH, MERGE, STORE, ASK)"},
 		{opTextLength, "u32", "text_length", "0 for the other ops"},
 		{opReasonOffset, "u32", "reason_offset", "in the plan"},
 		{opReasonLength, "u32", "reason_length", "`code` or `code: text`, at most 200 bytes"},
-		{opArgument, "u32", "argument", "TRUNCATE: tokens; since 1.2 COMPRESS and LEDGER too; SUMMARISE, STRIP, REPLACE with template 2: see there; 0 for the other ops"},
+		{opArgument, "u32", "argument", "TRUNCATE: tokens; since 1.2 COMPRESS and LEDGER too; SUMMARISE, STRIP, REPLACE with template 2, MERGE, ASK, RANK: see there; 0 for the other ops"},
 	}
 )

@@ -8,13 +8,14 @@ import (
 
 // The fields of each table must cover its structure: each begins where the previous one ends, aligned, up to the size.
 func TestTablesTile(t *testing.T) {
-	widths := map[string]int{"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "8 bytes": 8}
+	widths := map[string]int{"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "f32": 4, "8 bytes": 8}
 	for name, c := range map[string]struct {
 		fields []field
 		size   int
 	}{
-		"preamble": {preambleFields, 112},
+		"preamble": {preambleFields, 128},
 		"record":   {recordFields, 72},
+		"extra":    {extraFields, 64},
 		"config":   {configFields, 24},
 		"string":   {stringFields, 8},
 		"plan":     {planFields, 16},

@@ -8,6 +8,8 @@ import (
 	"text/template"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
 //go:generate go run ./abigen ../docs/ABI.md
@@ -51,6 +53,9 @@ func WriteABI(w io.Writer) error {
 		"String":           fieldTable(stringFields),
 		"Plan":             fieldTable(planFields),
 		"Op":               fieldTable(opFields),
+		"ExtraSize":        extraSize,
+		"Extra":            fieldTable(extraFields),
+		"Hooks":            hookNames(),
 		"Ops":              opTable(),
 	})
 }
@@ -66,10 +71,10 @@ func fieldTable(fields []field) string {
 
 func opTable() string {
 	var b strings.Builder
-	b.WriteString("| op | what the host does |\n|---|---|\n")
+	b.WriteString("| op | hooks | what the host does |\n|---|---|---|\n")
 	for i := range opSpecs {
 		o := &opSpecs[i]
-		fmt.Fprintf(&b, "| %d %s | %s |\n", o.code, o.name, o.doc)
+		fmt.Fprintf(&b, "| %d %s | %s | %s |\n", o.code, o.name, o.hooks.names(), o.doc)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -105,4 +110,13 @@ func signatureText(params []param, results []api.ValueType) string {
 		text += " -> " + api.ValueTypeName(r)
 	}
 	return text
+}
+
+// hookList lists the hooks with their numbers.
+func hookList() string {
+	var all []string
+	for _, h := range plan.Hooks() {
+		all = append(all, fmt.Sprintf("%d %s", h, h))
+	}
+	return strings.Join(all, ", ")
 }

@@ -25,23 +25,39 @@ type guestFunction struct {
 	params   []param
 	results  []api.ValueType
 	optional bool
+	needed   func(plan.Hook) bool // the hooks for which it must be exported; nil means all
 	doc      string
+}
+
+// required reports whether a module with these hooks must export the function.
+func (f *guestFunction) required(hooks []string) bool {
+	if f.needed == nil {
+		return !f.optional
+	}
+	return slices.ContainsFunc(hooks, func(name string) bool {
+		hook, _ := plan.HookNamed(name)
+		return f.needed(hook)
+	})
 }
 
 // guestFunctions returns the functions that mneme/1 requires of a guest, in the order of the documentation.
 func guestFunctions() []guestFunction {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	return []guestFunction{
-		{exportInitialize, nil, nil, true, "optional; called once, with its own fuel. A `start` section is refused"},
-		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0, 65538 is 1.2)"},
-		{exportArena, i32s("kind", "bytes"), i32, false,
+		{exportInitialize, nil, nil, true, nil, "optional; called once, with its own fuel. A `start` section is refused"},
+		{exportABI, nil, i32, false, nil, "`major<<16 | minor`; the major must be 1 (65536 is 1.0, 65539 is 1.3)"},
+		{exportArena, i32s("kind", "bytes"), i32, false, nil,
 			"called once per kind after `_initialize`: 0 request, 1 plan. Returns the address of an area of `bytes`, a " +
 				"multiple of 8, valid for the instance's life, or 0 to refuse. The areas must not overlap. An instance is " +
-				"made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for the longest, " +
+				"made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for the longest and for the hooks remember and retain, " +
 				"so allocate the size that is requested"},
-		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false,
-			"returns the plan's length, 0 for no ops, or a " +
+		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false, plan.Hook.Assembles,
+			"called for the hook assemble; returns the plan's length, 0 for no ops, or a " +
 				"negative number for an error of the policy, with the text from `fail`"},
+		{exportPlan, i32s("req", "req_len", "plan", "plan_cap"), i32, false,
+			func(h plan.Hook) bool { return !h.Assembles() },
+			"since 1.3: called for all other hooks, which the preamble names; otherwise as `mneme_assemble`. A module exports " +
+				"those of the two that its manifest's hooks need"},
 	}
 }
 
@@ -81,8 +97,8 @@ func checkImports(imports []wasm.Import) *plan.Refusal {
 	return nil
 }
 
-// checkExports refuses a module that does not export what the ABI requires, with exactly those signatures.
-func checkExports(exports []wasm.Export) *plan.Refusal {
+// checkExports refuses a module that does not export what the ABI requires for its hooks, with exactly those signatures.
+func checkExports(exports []wasm.Export, hooks []string) *plan.Refusal {
 	find := func(name string) (wasm.Export, bool) {
 		at := slices.IndexFunc(exports, func(e wasm.Export) bool { return e.Name == name })
 		if at < 0 {
@@ -95,7 +111,7 @@ func checkExports(exports []wasm.Export) *plan.Refusal {
 	}
 	for _, f := range guestFunctions() {
 		e, ok := find(f.name)
-		if !ok && f.optional {
+		if !f.required(hooks) && !(ok && f.optional) {
 			continue
 		}
 		want := signature(f.params, f.results)

@@ -31,7 +31,7 @@ func BenchmarkEmptyPolicy(b *testing.B) {
 	for range b.N {
 		in.tank.fill(h.limits.Fuel, h.limits.Depth, h.limits.CallTime, h.clock())
 		in.stack = [4]uint64{}
-		if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {
+		if err := in.entries[0].CallWithStack(in.ctx, in.stack[:]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -160,7 +160,7 @@ func (p *bare) run(b *testing.B, c plan.Call) {
 	if err := p.assemble.CallWithStack(b.Context(), stack[:]); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := decode(memory[p.in.plans:][:stack[0]], abiMinor, DefaultLimits().InsertedBytes, p.in.reasons); err != nil {
+	if _, err := decode(memory[p.in.plans:][:stack[0]], asked{minor: abiMinor, maxText: DefaultLimits().InsertedBytes}, p.in.reasons); err != nil {
 		b.Fatal(err)
 	}
 }

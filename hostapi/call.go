@@ -21,6 +21,9 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 		return failure(endingf(plan.StatusUnavailable, "module %x is not loaded", call.Module))
 	}
 	defer h.modules.done(m)
+	if !m.Has(call.Request.Hook) {
+		return failure(endingf(plan.StatusUnavailable, "the module does not have the hook %s", call.Request.Hook))
+	}
 	l, err := layoutOf(call.Request)
 	if err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
@@ -68,7 +71,8 @@ const againTimes = 20
 // run makes the call in a started instance: encode, call, decode, apply. All but the first use the call's fuel, and all
 // of them its time, which starts at begun.
 func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome {
-	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
+	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed,
+		textRoom: roomForTexts(in.limits, call.Request.Records)}
 	in.memory.refused = false
 	in.cards.Set(0)
 	in.dirty = dirty{from: int(in.requests), to: int(in.requests) + l.end}
@@ -83,8 +87,9 @@ func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome
 	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, limit, begun)
 	var ops []plan.Op
 	var ended *ending
-	if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {
-		ended = in.explain(exportAssemble, err)
+	entry := in.entry(call.Request.Hook)
+	if err := entry.CallWithStack(in.ctx, in.stack[:]); err != nil {
+		ended = in.explain(entry.name, err)
 	} else if ops, ended = in.answer(api.DecodeI32(in.stack[0])); ended == nil && call.Apply != nil {
 		ended = in.apply(call, ops)
 	}
@@ -125,18 +130,18 @@ func (m meter) Spend(fuel int) error {
 	return nil
 }
 
-// answer decodes what mneme_assemble returned.
+// answer decodes what the guest returned.
 func (in *instance) answer(n int32) ([]plan.Op, *ending) {
 	if n < 0 {
 		if in.failure == "" {
-			return nil, endingf(plan.StatusAuthorError, "%s returned %d", exportAssemble, n)
+			return nil, endingf(plan.StatusAuthorError, "%s returned %d", in.entry(in.request.Hook).name, n)
 		}
 		return nil, endingf(plan.StatusAuthorError, "%s", in.failure)
 	}
 	if room := in.key.size.plan(); uint32(n) > room {
 		return nil, endingf(plan.StatusBadPlan, "a plan of %d bytes in an area of %d", n, room)
 	}
-	ops, err := decode(in.memory.bytes[in.plans:][:n], in.key.module.minor, in.limits.InsertedBytes, in.reasons)
+	ops, err := decode(in.memory.bytes[in.plans:][:n], in.asked(), in.reasons)
 	if err == nil {
 		return ops, nil
 	}
@@ -144,4 +149,13 @@ func (in *instance) answer(n int32) ([]plan.Op, *ending) {
 		return nil, endingf(plan.StatusHostQuota, "%v", err)
 	}
 	return nil, endingf(plan.StatusBadPlan, "%v", err)
+}
+
+// asked returns what the form of the call's plan depends on.
+func (in *instance) asked() asked {
+	a := asked{hook: in.request.Hook, minor: in.key.module.minor, maxText: in.limits.InsertedBytes}
+	if longPlans(a.hook) {
+		a.maxText = in.limits.StoredBytes
+	}
+	return a
 }

@@ -45,10 +45,15 @@ func (r reasons) intern(b []byte) string {
 	return s
 }
 
-// decode decodes a plan and checks its form. The engine checks which records an op may name. maxText limits the total
-// size of all inserted and replacing texts. minor is the version in the module's manifest: a module cannot use newer
-// ops.
-func decode(b []byte, minor uint32, maxText int, known reasons) ([]plan.Op, error) {
+// asked is what the form of a plan depends on.
+type asked struct {
+	hook    plan.Hook
+	minor   uint32 // the version in the module's manifest: a module cannot use newer ops
+	maxText int    // limits the total size of all texts
+}
+
+// decode decodes a plan and checks its form. The engine checks which records an op may name.
+func decode(b []byte, a asked, known reasons) ([]plan.Op, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -74,18 +79,18 @@ func decode(b []byte, minor uint32, maxText int, known reasons) ([]plan.Op, erro
 	texts := 0
 	for i := range ops {
 		raw := (*[opSize]byte)(b[uint64(at)+uint64(i)*uint64(step):])
-		if err := decodeOp(&ops[i], uint32(i), raw, b, minor, known); err != nil {
+		if err := decodeOp(&ops[i], uint32(i), raw, b, a, known); err != nil {
 			return nil, err
 		}
-		if texts += len(ops[i].Text); texts > maxText {
+		if texts += len(ops[i].Text); texts > a.maxText {
 			return nil, &planError{quota: true, words: fmt.Sprintf("op %d: the plan's texts exceed %d bytes", i,
-				maxText)}
+				a.maxText)}
 		}
 	}
 	return ops, nil
 }
 
-func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, known reasons) error {
+func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, a asked, known reasons) error {
 	le := binary.LittleEndian
 	code := raw[opCode]
 	spec := specOf(plan.OpCode(code), raw[opTemplate])
@@ -96,13 +101,16 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, 
 		return badOp(i, "template is %d, %s takes %s", raw[opTemplate], spec.name, templatesOf(spec.code))
 	}
 	argument := le.Uint32(raw[opArgument:])
-	if needs := spec.needs(argument); needs > spec.since && needs > minor {
+	if needs := spec.needs(argument); needs > spec.since && needs > a.minor {
 		return badOp(i, "argument is %d, %s takes none before mneme/%d.%d, and the manifest's abi is %d.%d", argument,
-			spec.name, abiMajor, needs, abiMajor, minor)
+			spec.name, abiMajor, needs, abiMajor, a.minor)
 	}
-	if spec.since > minor {
+	if spec.since > a.minor {
 		return badOp(i, "op is %d with template %d, %s of mneme/%d.%d, and the manifest's abi is %d.%d", code,
-			spec.template, spec.name, abiMajor, spec.since, abiMajor, minor)
+			spec.template, spec.name, abiMajor, spec.since, abiMajor, a.minor)
+	}
+	if !spec.takenBy(a.hook) {
+		return badOp(i, "op is %d, %s, which %s does not take", code, spec.name, a.hook)
 	}
 	if reserved := le.Uint16(raw[opReserved:]); reserved != 0 {
 		return badOp(i, "reserved is %d, not 0", reserved)

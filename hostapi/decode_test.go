@@ -15,6 +15,8 @@ import (
 
 const testMaxText = 16
 
+var testAsked = asked{minor: abiMinor, maxText: testMaxText}
+
 // one is a plan of a single op with the texts `code: why` at 48 and `text` at 57.
 func one(code, template byte, words ...uint32) []byte {
 	return planBytes("code: whytext", opBytes(code, template, words...))
@@ -52,7 +54,7 @@ func TestDecode(t *testing.T) {
 		"ledger":         {one(10, 0, 0, 4, 0, 0, 0, 0, 800), []plan.Op{{Code: 10, Last: 4, Argument: 800}}},
 		"larger steps":   {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
 	} {
-		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
+		got, err := decode(c.plan, testAsked, reasons{})
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -78,7 +80,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"no op_size":         {edit(one(1, 0), 12, 0), "op_size is 0"},
 		"huge op_size":       {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
 		"op 0":               {one(0, 0), "op 0: op is 0"},
-		"op 11":              {one(11, 0), "op 0: op is 11"},
+		"op 18":              {one(18, 0), "op 0: op is 18"},
+		"op of another hook": {one(11, 0), "op 0: op is 11, REFUSE, which assemble does not take"},
 		"op 255":             {one(255, 0), "op 0: op is 255"},
 		"replace's template": {one(5, 1), "op 0: template is 1, REPLACE takes 0 or 2"},
 		"keep's template":    {one(8, 1), "op 0: template is 1, KEEP takes 0"},
@@ -99,7 +102,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"text not UTF-8":   {planBytes("\xff", opBytes(5, 0, 0, 0, 48, 1)), "op 0: text is not valid UTF-8"},
 		"reason not UTF-8": {planBytes("\xff", opBytes(1, 0, 0, 0, 0, 0, 48, 1)), "op 0: reason is not valid UTF-8"},
 	} {
-		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
+		got, err := decode(c.plan, testAsked, reasons{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
 		}
@@ -118,7 +121,7 @@ func TestDecodeByVersion(t *testing.T) {
 		"ledger": {one(10, 0, 0, 0, 0, 0, 0, 0, 800), 2},
 	} {
 		for minor := range uint32(4) {
-			_, err := decode(c.plan, minor, testMaxText, reasons{})
+			_, err := decode(c.plan, asked{minor: minor, maxText: testMaxText}, reasons{})
 			if (err == nil) != (minor >= c.since) ||
 				err != nil && !strings.Contains(err.Error(), fmt.Sprint("manifest's abi is 1.", minor)) {
 				t.Errorf("%s with abi 1.%d: %v", name, minor, err)
@@ -130,10 +133,10 @@ func TestDecodeByVersion(t *testing.T) {
 func TestDecodeBoundsTexts(t *testing.T) {
 	text := strings.Repeat("x", testMaxText)
 	half := opBytes(5, 0, 0, 0, 80, testMaxText/2)
-	if _, err := decode(planBytes(text, half, half), abiMinor, testMaxText, reasons{}); err != nil {
+	if _, err := decode(planBytes(text, half, half), testAsked, reasons{}); err != nil {
 		t.Errorf("texts that just fit: %v", err)
 	}
-	_, err := decode(planBytes(text, half, opBytes(5, 0, 0, 0, 80, testMaxText/2+1)), abiMinor, testMaxText, reasons{})
+	_, err := decode(planBytes(text, half, opBytes(5, 0, 0, 0, 80, testMaxText/2+1)), testAsked, reasons{})
 	var wrong *planError
 	if !errors.As(err, &wrong) || !wrong.quota {
 		t.Errorf("one byte more: %v", err)
@@ -148,7 +151,7 @@ func TestReasonsAreInterned(t *testing.T) {
 	}
 	b := planBytes("code: why", ops...)
 	decodeAll := func() {
-		if _, err := decode(b, abiMinor, testMaxText, known); err != nil {
+		if _, err := decode(b, testAsked, known); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +178,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(planBytes(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
-		ops, err := decode(b, abiMinor, testMaxText, reasons{})
+		ops, err := decode(b, testAsked, reasons{})
 		if !bytes.Equal(b, before) {
 			t.Fatal("the plan was written to")
 		}

@@ -26,6 +26,7 @@ func (s arenaSize) plan() uint32    { return [sizeCount]uint32{32 << 10, 256 << 
 type layout struct {
 	size    arenaSize
 	tags    bool // the tag list is written
+	extra   int  // 0 in assemble
 	config  int
 	strings int
 	tagList int
@@ -34,16 +35,20 @@ type layout struct {
 	kept    []bool // if tags are left out: the strings that are written anyway
 }
 
-// layoutOf measures a request and selects the smallest arena that holds it. If even the large one does not, tags are
+// layoutOf measures a request and selects the smallest arena that holds it, and the large one for hooks whose plans are
+// long. If even the large one does not, tags are
 // left out, because they are the only part whose size clients choose freely; records say so (flag 64).
 func layoutOf(r *plan.Request) (layout, error) {
+	if !r.Hook.Assembles() && len(r.Extra) != len(r.Records) {
+		return layout{}, fmt.Errorf("the request has %d records and %d extra entries", len(r.Records), len(r.Extra))
+	}
 	l := place(r, true, stringBytes(r.Strings, nil), nil)
 	if l.end > int(sizeLarge.request()) {
 		kept := namedBesidesTags(r)
 		l = place(r, false, stringBytes(r.Strings, kept), kept)
 	}
 	switch {
-	case l.end <= int(sizeSmall.request()):
+	case l.end <= int(sizeSmall.request()) && !longPlans(r.Hook):
 		l.size = sizeSmall
 	case l.end <= int(sizeLarge.request()):
 		l.size = sizeLarge
@@ -57,6 +62,10 @@ func layoutOf(r *plan.Request) (layout, error) {
 func place(r *plan.Request, tags bool, bytes int, kept []bool) layout {
 	l := layout{tags: tags, kept: kept}
 	l.config = preambleSize + recordSize*len(r.Records)
+	if !r.Hook.Assembles() {
+		l.extra = l.config
+		l.config += extraSize * len(r.Extra)
+	}
 	l.strings = l.config + configSize*len(r.Config)
 	l.tagList = l.strings + stringSize*len(r.Strings)
 	l.bytes = l.tagList
@@ -83,7 +92,11 @@ func stringBytes(strings []string, kept []bool) int {
 	return n
 }
 
-// namedBesidesTags marks the strings that the viewer, an agent or a tool refers to. Without tags, only these are
+// longPlans reports whether a hook writes many memories, so that it runs in the large arenas and its plans may have
+// long texts.
+func longPlans(h plan.Hook) bool { return h == plan.HookRemember || h == plan.HookRetain }
+
+// namedBesidesTags marks the strings that something else than a tag refers to. Without tags, only these are
 // written.
 func namedBesidesTags(r *plan.Request) []bool {
 	kept := make([]bool, len(r.Strings))
@@ -97,6 +110,11 @@ func namedBesidesTags(r *plan.Request) []bool {
 		mark(r.Records[i].Agent)
 		mark(r.Records[i].Tool)
 	}
+	for i := range r.Extra {
+		mark(r.Extra[i].Key)
+		mark(r.Extra[i].Namespace)
+		mark(r.Extra[i].Session)
+	}
 	return kept
 }
 
@@ -109,6 +127,11 @@ func encode(dst []byte, r *plan.Request, l layout) error {
 	for i := range r.Records {
 		encodeRecord((*[recordSize]byte)(dst[at:]), uint32(i), &r.Records[i], l.tags)
 		at += recordSize
+	}
+	if l.extra > 0 {
+		for i := range r.Extra {
+			encodeExtra((*[extraSize]byte)(dst[l.extra+extraSize*i:]), &r.Extra[i])
+		}
 	}
 	free := l.bytes
 	for i := range r.Config {
@@ -164,6 +187,33 @@ func encodePreamble(b *[preambleSize]byte, r *plan.Request, l layout) {
 	le.PutUint64(b[preOlderTokens:], r.OlderTokens)
 	le.PutUint32(b[preMemoryBudget:], r.MemoryBudget)
 	le.PutUint32(b[preReserved2:], 0)
+	hook := r.Hook
+	if hook.Assembles() {
+		hook = plan.HookAssemble
+	}
+	le.PutUint32(b[preHook:], uint32(hook))
+	le.PutUint32(b[preOrigin:], uint32(r.Origin))
+	le.PutUint32(b[preExtraOffset:], uint32(l.extra))
+	le.PutUint32(b[preExtraSize:], extraSize)
+}
+
+func encodeExtra(b *[extraSize]byte, e *plan.Extra) {
+	le := binary.LittleEndian
+	le.PutUint32(b[extKey:], e.Key)
+	le.PutUint32(b[extNamespace:], e.Namespace)
+	b[extCategory] = e.Category
+	b[extTrust] = byte(e.Trust)
+	le.PutUint16(b[extFlags:], uint16(e.Flags))
+	le.PutUint32(b[extScore:], e.Score)
+	le.PutUint64(b[extOccurred:], uint64(e.Occurred))
+	le.PutUint64(b[extExpires:], uint64(e.Expires))
+	le.PutUint64(b[extLastRecalled:], uint64(e.LastRecalled))
+	le.PutUint32(b[extRecalls:], e.Recalls)
+	le.PutUint32(b[extVersion:], e.Version)
+	le.PutUint32(b[extImportance:], math.Float32bits(e.Importance))
+	le.PutUint32(b[extSession:], e.Session)
+	le.PutUint32(b[extGroup:], e.Group)
+	le.PutUint32(b[extReserved:], 0)
 }
 
 func encodeRecord(b *[recordSize]byte, index uint32, r *plan.Record, tags bool) {

@@ -34,13 +34,14 @@ func sampleRequest() *plan.Request {
 func TestEncodeGolden(t *testing.T) {
 	want := strings.Join([]string{
 		// preamble
-		"4d4e4d31", "02000100", "70000000", "48000000", "02000000", "70000000", // magic, abi, sizes, count, offset
-		"00010000", "04000000", // config at 112 + 2*72 = 256
-		"60010000", "04000000", // strings at 256 + 4*24 = 352
+		"4d4e4d31", "03000100", "80000000", "48000000", "02000000", "80000000", // magic, abi, sizes, count, offset
+		"10010000", "04000000", // config at 128 + 2*72 = 272
+		"70010000", "04000000", // strings at 272 + 4*24 = 368
 		"31000000", "32000000", "33000000", "01000000", // budgets, viewer
 		"ccffffffffffffff", "3132333435363738", // now, seed
 		"36000000", "01000000", "3700000000000000", "38000000", "00000000",
 		"4142434445464748", "39000000", "00000000",
+		"01000000", "00000000", "00000000", "40000000", // assemble, no origin, no extra table, its size
 		// record 0
 		"00000000", "21000000", "0102030405060708", "02", "03", "3507", "22000000", "23000000", "24000000",
 		"25000000", "26000000", "01000000", "02000000", "01000000", "02000000", "1112131415161718",
@@ -48,13 +49,13 @@ func TestEncodeGolden(t *testing.T) {
 		// record 1
 		"01000000", "00000000", "0000000000000000", "01", "00", "0000", strings.Repeat("00000000", 9),
 		"0000000000000000", "0000000000000000",
-		// config: strings' bytes begin at 352 + 4*8 + 3*4 = 396
-		"8c010000", "01000000", "03000000", "00000000", "0100000000000000",
-		"8d010000", "01000000", "02000000", "00000000", "000000000000f83f",
-		"8e010000", "01000000", "01000000", "00000000", "feffffffffffffff",
-		"8f010000", "01000000", "04000000", "03000000", "9001000000000000",
+		// config: strings' bytes begin at 368 + 4*8 + 3*4 = 412
+		"9c010000", "01000000", "03000000", "00000000", "0100000000000000",
+		"9d010000", "01000000", "02000000", "00000000", "000000000000f83f",
+		"9e010000", "01000000", "01000000", "00000000", "feffffffffffffff",
+		"9f010000", "01000000", "04000000", "03000000", "a001000000000000",
 		// strings, then the tag list
-		"93010000", "00000000", "93010000", "02000000", "95010000", "04000000", "99010000", "03000000",
+		"a3010000", "00000000", "a3010000", "02000000", "a5010000", "04000000", "a9010000", "03000000",
 		"03000000", "02000000", "01000000",
 		hex.EncodeToString([]byte("bfisxyzagtoolred")),
 	}, "")
@@ -101,7 +102,7 @@ func withTags(length int) *plan.Request {
 }
 
 // Everything except the bytes of the tag: preamble, two records, three strings, one tag, the agent's name.
-const besidesTag = 112 + 2*72 + 3*8 + 4 + 5
+const besidesTag = 128 + 2*72 + 3*8 + 4 + 5
 
 func TestLayoutPicksTheSmallestArena(t *testing.T) {
 	for _, c := range []struct {
@@ -132,7 +133,7 @@ func TestTagsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	le := binary.LittleEndian
-	first, second := b[112:184], b[184:256]
+	first, second := b[128:200], b[200:272]
 	if le.Uint16(first[18:]) != 64 || le.Uint32(first[52:]) != 0 {
 		t.Errorf("record with tags: flags %d, %d tags", le.Uint16(first[18:]), le.Uint32(first[52:]))
 	}

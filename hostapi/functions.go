@@ -65,6 +65,10 @@ func mnemeFunctions() []hostFunction {
 		{"score", i32s("record", "ptr", "len"), i32,
 			"since 1.1: how well the record's text answers a query, by the words of both, from 0 to 1,000,000; " +
 				"-1 if there is no such record", hostScore},
+		{"json", i32s("record", "ptr", "len", "out", "cap"), i32,
+			"since 1.3: what a JSON pointer (RFC 6901) names in an answer, or in the spec of a candidate or a memory: copies up to " +
+				"cap bytes of it to out, a string without its quotes and escapes, anything else as JSON; returns its whole length, " +
+				"-1 if there is no such value or record, or -2 if the text is not JSON", hostJSON},
 		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; the decision keeps the line", hostLog},
 		{"fail", i32s("ptr", "len"), nil, "sets the error message for a negative result", hostFail},
 	}
@@ -161,6 +165,29 @@ func hostScore(in *instance, stack []uint64) {
 	in.rest()
 	stack[0] = api.EncodeI32(int32(in.texts.Score(text, query)))
 	in.spend(0)
+}
+
+// hostJSON is charged like find over the whole text, which it reads once, and once more for each part of the pointer.
+func hostJSON(in *instance, stack []uint64) {
+	pointer := in.bytes(uint32(stack[1]), int32(stack[2]))
+	dst := in.bytes(uint32(stack[3]), int32(stack[4]))
+	text, ok := in.part(fetchJSON, int32(stack[0]), 0)
+	if !ok {
+		stack[0] = api.EncodeI32(-1)
+		return
+	}
+	in.pull(len(text))
+	in.spend(bytes.Count(pointer, []byte("/")) * (len(text) / bytesPerFuel))
+	in.rest()
+	found, err := jsonAt(text, string(pointer))
+	switch {
+	case err != nil:
+		stack[0] = api.EncodeI32(-2)
+	case found == nil:
+		stack[0] = api.EncodeI32(-1)
+	default:
+		stack[0] = in.copyOut(dst, found, 0)
+	}
 }
 
 func hostTokens(in *instance, stack []uint64) {

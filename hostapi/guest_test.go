@@ -125,6 +125,7 @@ type guest struct {
 	abi        []byte // code; nil means the version of this host
 	arena      []byte // code; nil means requestArena and after it
 	assemble   []byte // code; nil means an empty plan
+	plan       []byte // code of mneme_plan; nil means not exported
 	initialize []byte // code; nil means not exported
 	more       []fn
 	drop       string          // an export to leave out
@@ -177,6 +178,13 @@ func (g guest) build() []byte {
 	}
 	if g.initialize != nil {
 		fns, names = append(fns, fn{nil, nil, g.initialize}), append(names, "_initialize")
+	}
+	if g.plan != nil {
+		fns = append(fns, fn{[]byte{i32t, i32t, i32t, i32t}, i32r, g.plan})
+		names = append(names, "mneme_plan")
+		if r, ok := g.results["mneme_plan"]; ok {
+			fns[len(fns)-1].results = []byte{r}
+		}
 	}
 	fns = append(fns, g.more...)
 	var types, imports, functions, codes, exports, globals, data [][]byte
@@ -257,6 +265,11 @@ func (t texts) Score(text, query []byte) int {
 		}
 	}
 	return n
+}
+
+// JSON: every record's text is its JSON, except those that begin with a blank.
+func (t texts) JSON(record int) ([]byte, bool, error) {
+	return []byte(t[record]), !strings.HasPrefix(t[record], " "), nil
 }
 
 func newHost(t testing.TB, o Options) *Host {

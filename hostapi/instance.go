@@ -26,8 +26,7 @@ type instance struct {
 	cards    api.MutableGlobal // bits of what the guest has written to
 	start    *snapshot
 	tank     *tank
-	assemble api.Function
-	calls    callStack       // of assemble
+	entries  [2]entry        // for assemble, and for all other hooks
 	ctx      context.Context // passes the instance to the host functions
 	stack    [4]uint64       // arguments and result of a call
 	requests uint32          // address of the request arena
@@ -53,7 +52,9 @@ type usage struct {
 	last     fetched
 
 	hostCalls, pulled, written int
-	dirty                      dirty // what the host has written to, or may have
+	textRoom                   int               // the most that pulled may become
+	argued                     map[[2]int32]bool // by record and call: the arguments for which textRoom has room
+	dirty                      dirty             // what the host has written to, or may have
 
 	log     []plan.LogLine
 	clean   bool   // the call ended in time
@@ -119,7 +120,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
 		memory: &linearMemory{most: key.module.memory, limit: uint64(h.limits.MemoryBytes), buffers: &h.buffers},
-		usage:  usage{random: startSeed},
+		usage:  usage{random: startSeed, textRoom: h.limits.TextBytes},
 		slot:   slotOf(ctx),
 	}
 	in.memory.rest = in.rest

@@ -15,9 +15,10 @@ type Limits struct {
 	Depth         int           // nested calls
 	MemoryBytes   int           // linear memory of one instance
 	HostCalls     int           // of all functions together
-	TextBytes     int           // text copied, searched or tokenised
+	TextBytes     int           // text copied, searched or tokenised, beside that of the records; see textReads
 	LogBytes      int           // log lines and the author's message
 	InsertedBytes int           // texts in one plan
+	StoredBytes   int           // texts in one plan of the hooks remember and retain
 
 	// Starting an instance: _initialize and mneme_arena. Language runtimes do a lot of work there, once for many calls.
 	StartFuel int
@@ -51,6 +52,7 @@ func DefaultLimits() Limits {
 		TextBytes:     1 << 20,
 		LogBytes:      4 << 10,
 		InsertedBytes: 16 << 10,
+		StoredBytes:   64 << 10,
 
 		StartFuel: 100_000_000,
 		StartTime: time.Second,

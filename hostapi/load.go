@@ -91,7 +91,7 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 	if refusal := checkImports(info.Imports); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := checkExports(info.Exports); refusal != nil {
+	if refusal := checkExports(info.Exports, m.Manifest.Hooks); refusal != nil {
 		return nil, refusal
 	}
 	m.restorable, m.marks = !info.Traits.FreshInstance(), info.Marks

@@ -58,7 +58,7 @@ func TestLoadRefuses(t *testing.T) {
 		"sockets":            {imports(wasiModule, "sock_accept", i32, i32), checkImported, "sock_accept"},
 		"exit, wrong type":   {imports(wasiModule, "proc_exit", "", ""), checkImported, "proc_exit"},
 		"wrong version":      {guest{abi: konst(2 << 16)}, checkStart, "abi 2.0"},
-		"newer minor":        {guest{abi: konst(1<<16 | 3)}, checkStart, "abi 1.3"},
+		"newer minor":        {guest{abi: konst(1<<16 | 4)}, checkStart, "abi 1.4"},
 		"arena refused":      {guest{arena: konst(0)}, checkStart, "refused 65536 bytes"},
 		"arena unaligned":    {guest{arena: arena(65540, 131072+8)}, checkStart, "multiple of 8"},
 		"arena beyond":       {guest{arena: arena(65536, 3*65536-8)}, checkStart, "end of memory"},

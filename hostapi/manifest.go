@@ -94,12 +94,37 @@ func parseManifest(raw []byte) (plan.Manifest, error) {
 	if len(m.Hooks) == 0 {
 		return m, fmt.Errorf("hooks is missing or empty")
 	}
-	for _, hook := range m.Hooks {
-		if hook != hookAssemble {
-			return m, fmt.Errorf("hook %q is unknown; mneme/%d.%d has %q", hook, abiMajor, abiMinor, hookAssemble)
-		}
+	if err := checkHooks(m.Hooks, m.ABI); err != nil {
+		return m, err
 	}
 	return m, m.Check()
+}
+
+// checkHooks returns an error if a version of the ABI does not have one of the hooks.
+func checkHooks(names []string, abi string) error {
+	version, err := parseVersion(abi)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		hook, ok := plan.HookNamed(name)
+		if !ok {
+			return fmt.Errorf("hook %q is unknown; mneme/%d.%d has %s", name, abiMajor, abiMinor, hookNames())
+		}
+		if !hook.Assembles() && version&minorMask < hooksSince {
+			return fmt.Errorf("hook %q is of mneme/%d.%d, and abi is %s", name, abiMajor, hooksSince, abi)
+		}
+	}
+	return nil
+}
+
+// hookNames lists the names of all hooks as text.
+func hookNames() string {
+	var names []string
+	for _, h := range plan.Hooks() {
+		names = append(names, h.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 func checkABI(version string) error {

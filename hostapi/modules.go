@@ -3,6 +3,7 @@ package hostapi
 import (
 	"container/list"
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -37,6 +38,17 @@ type module struct {
 	users   int           // running calls; like place and refused, protected by modules.mu
 	place   *list.Element // nil if it is not among the loaded modules, so the last user unloads it
 	refused bool          // its machine code must not be kept
+}
+
+// entryNames returns the functions that calls of the module use, as text.
+func (m *module) entryNames() string {
+	var names []string
+	for _, f := range guestFunctions() {
+		if f.needed != nil && f.required(m.Manifest.Hooks) {
+			names = append(names, f.name)
+		}
+	}
+	return strings.Join(names, " or ")
 }
 
 // modules are the loaded modules of a host, which together use at most limit bytes of memory.

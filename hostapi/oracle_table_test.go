@@ -96,6 +96,7 @@ type tableTexts []string
 
 func (t tableTexts) Text(record int) ([]byte, error)          { return []byte(t[record]), nil }
 func (t tableTexts) Call(int, int) (plan.Called, bool, error) { return plan.Called{}, false, nil }
+func (t tableTexts) JSON(int) ([]byte, bool, error)           { return nil, false, nil }
 func (t tableTexts) Score(text, query []byte) int             { return len(text) % (len(query) + 1) }
 func (t tableTexts) Tokens(text []byte, _ func() bool) int {
 	return (len(text) + 2) / 3

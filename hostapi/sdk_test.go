@@ -177,6 +177,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 	for seed := range uint64(20) {
 		table := tagged(rand.New(rand.NewPCG(seed, 1)))
 		table.Config = map[string]any{"b": true, "f": 0.25, "i": -5, "s": "word"}
+		withMemories(table, seed)
 		request := requestOf(table)
 		l, err := layoutOf(request)
 		if err != nil {
@@ -186,6 +187,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 		if err := encode(want, request, l); err != nil {
 			t.Fatal(err)
 		}
+		checkMemories(t, table, want)
 		if got := table.Encode(); !bytes.Equal(got, want) {
 			t.Fatalf("seed %d: the harness encodes\n%x, the host\n%x", seed, got, want)
 		}
@@ -198,7 +200,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, err := decode(buffer[:n], abiMinor, 1<<10, reasons{})
+		ours, err := decode(buffer[:n], asked{minor: abiMinor, maxText: 1 << 10}, reasons{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,6 +221,101 @@ func callOf(d plan.Digest, t *mnemetest.Table) plan.Call {
 		words = append(words, t.Records[i].Text)
 	}
 	return plan.Call{Tenant: "t", Module: d, Request: requestOf(t), Texts: words}
+}
+
+// withMemories makes a table that of a memory hook, for four seeds of five.
+func withMemories(t *mnemetest.Table, seed uint64) {
+	t.Hook = mneme.Hook(1 + seed%5)
+	rng := rand.New(rand.NewPCG(seed, 3))
+	if t.Hook == mneme.Assemble {
+		return
+	}
+	t.Origin = mneme.Origin(rng.Uint32N(5))
+	for i := range t.Records {
+		t.Records[i].Memory = mnemetest.Memory{Key: fmt.Sprint("key", rng.IntN(4)), Namespace: `{"a":1}`,
+			Session: "chat", Category: mneme.Category(rng.IntN(4)), Trust: mneme.Trust(rng.IntN(5)),
+			Flags: mneme.ExtraFlags(rng.IntN(512)), Score: rng.Uint32(), Recalls: rng.Uint32(), Version: rng.Uint32(),
+			Group: rng.Uint32(), Occurred: rng.Int64(), Expires: rng.Int64(), LastRecalled: rng.Int64(),
+			Importance: rng.Float32()}
+	}
+}
+
+// checkMemories checks that the SDK reads from a host's request what the table says.
+func checkMemories(t *testing.T, table *mnemetest.Table, request []byte) {
+	t.Helper()
+	read := func(req *mneme.Request, _ *mneme.Plan) error {
+		if req.Hook != table.Hook || req.Origin != table.Origin {
+			t.Errorf("hook %d of %d, origin %d of %d", req.Hook, table.Hook, req.Origin, table.Origin)
+		}
+		for i := range req.Len() {
+			if table.Hook == mneme.Assemble {
+				break
+			}
+			m := req.Memory(i)
+			got := mnemetest.Memory{Key: req.String(m.Key), Namespace: req.String(m.Namespace), Session: req.String(m.Session),
+				Category: m.Category, Trust: m.Trust, Flags: m.Flags, Score: m.Score, Recalls: m.Recalls,
+				Version: m.Version, Group: m.Group, Occurred: m.Occurred, Expires: m.Expires,
+				LastRecalled: m.LastRecalled, Importance: m.Importance}
+			if got != table.Records[i].Memory {
+				t.Errorf("record %d: %+v, want %+v", i, got, table.Records[i].Memory)
+			}
+		}
+		return nil
+	}
+	if _, err := mneme.Run(read, request, mnemetest.Buffer(int(sizeLarge.plan())), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every method of a plan writes an op that the host reads as meant.
+func TestMemoryPlansSpeakTheABI(t *testing.T) {
+	table := &mnemetest.Table{Records: make([]mnemetest.Record, 4)}
+	for hook, c := range map[mneme.Hook]struct {
+		write mneme.Policy
+		want  []plan.Op
+	}{
+		mneme.Admit: {func(_ *mneme.Request, p *mneme.Plan) error {
+			why := p.Text("code: why")
+			p.Refuse(why)
+			p.Patch(0, p.Text(`{"tags":[]}`), why)
+			p.Merge(2, 0, why)
+			p.MergeText(3, 0, p.Text("both"), why)
+			return nil
+		}, []plan.Op{{Code: plan.OpRefuse}, {Code: plan.OpPatch, Text: `{"tags":[]}`},
+			{Code: plan.OpMerge, First: 2, Argument: plan.KeepStored}, {Code: plan.OpMerge, First: 3, Text: "both"}}},
+		mneme.Remember: {func(_ *mneme.Request, p *mneme.Plan) error {
+			why := p.Text("code: why")
+			p.Store(1, 2, p.Text("{}"), why)
+			p.Ask(0, 3, 1000, p.Text("what?"), why)
+			p.Replace(1, p.Text("x"), why)
+			return nil
+		}, []plan.Op{{Code: plan.OpStore, First: 1, Last: 2, Text: "{}"},
+			{Code: plan.OpAsk, Last: 3, Argument: 1000, Text: "what?"}, {Code: plan.OpReplace, First: 1, Last: 1, Text: "x"}}},
+		mneme.Recall: {func(_ *mneme.Request, p *mneme.Plan) error {
+			why := p.Text("code: why")
+			p.Rank(2, 999_999, why)
+			p.Drop(1, 1, why)
+			return nil
+		}, []plan.Op{{Code: plan.OpRank, First: 2, Last: 2, Argument: 999_999}, {Code: plan.OpDrop, First: 1, Last: 1}}},
+		mneme.Retain: {func(_ *mneme.Request, p *mneme.Plan) error {
+			p.Forget(3, p.Text("code: why"))
+			return nil
+		}, []plan.Op{{Code: plan.OpForget, First: 3, Last: 3}}},
+	} {
+		table.Hook = hook
+		buffer := mnemetest.Buffer(int(sizeLarge.plan()))
+		n, err := mneme.Run(c.write, table.Encode(), buffer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(buffer[:n], asked{plan.Hook(hook), abiMinor, 1 << 10}, reasons{})
+		for i := range c.want {
+			c.want[i].Reason = "code: why"
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("hook %d: %+v, %v", hook, got, err)
+		}
+	}
 }
 
 // requestOf returns the engine's request for a table of the test kit.
@@ -246,6 +343,17 @@ func requestOf(t *mnemetest.Table) *plan.Request {
 		r.Records, r.NewestTurn = append(r.Records, rec), max(r.NewestTurn, m.Turn)
 	}
 	r.ViewerAgent = id(t.ViewerAgent)
+	r.Hook, r.Origin = plan.Hook(t.Hook), plan.Origin(t.Origin)
+	for _, rec := range t.Records {
+		m := &rec.Memory
+		if r.Hook.Assembles() {
+			break
+		}
+		r.Extra = append(r.Extra, plan.Extra{Key: id(m.Key), Namespace: id(m.Namespace), Session: id(m.Session),
+			Category: uint8(m.Category), Trust: plan.Trust(m.Trust), Flags: plan.ExtraFlags(m.Flags), Score: m.Score,
+			Recalls: m.Recalls, Version: m.Version, Group: m.Group, Occurred: m.Occurred, Expires: m.Expires,
+			LastRecalled: m.LastRecalled, Importance: m.Importance})
+	}
 	for _, key := range slices.Sorted(maps.Keys(t.Config)) {
 		value := t.Config[key]
 		if n, ok := value.(int); ok {

@@ -116,7 +116,7 @@ func (s source) layout(t *testing.T, name string) map[string]string {
 	fields := map[string]string{}
 	for i, at := range sizes.Offsetsof(all) {
 		basic := all[i].Type().Underlying().(*types.Basic)
-		kind := strings.NewReplacer("uint", "u", "int", "i").Replace(basic.Name())
+		kind := strings.NewReplacer("uint", "u", "int", "i", "float", "f").Replace(basic.Name())
 		fields[fmt.Sprintf("%d %s", at, kind)] = all[i].Name()
 	}
 	return fields
@@ -141,7 +141,7 @@ func sameName(sdk, abi string) bool {
 func TestSDKLayouts(t *testing.T) {
 	sdk := readSDK(t)
 	for name, table := range map[string][]field{
-		"preamble": preambleFields, "Record": recordFields, "configEntry": configFields, "opRecord": opFields,
+		"preamble": preambleFields, "Record": recordFields, "Extra": extraFields, "configEntry": configFields, "opRecord": opFields,
 	} {
 		fields := sdk.layout(t, name)
 		for _, f := range table {
@@ -171,6 +171,8 @@ func TestSDKNumbers(t *testing.T) {
 		"ReplaceArguments": uint64(plan.ReplaceArguments), "MaxScore": plan.MaxScore,
 		"ImageParts": uint64(plan.PartImage), "AudioParts": uint64(plan.PartAudio),
 		"DocumentParts": uint64(plan.PartDocument), "ThinkingParts": uint64(plan.PartThinking),
+		"KeepStored": plan.KeepStored, "MaxPrompt": plan.MaxPrompt, "MaxAnswer": plan.MaxAnswer,
+		"hookCount": uint64(len(plan.Hooks()) + 1), "extraSize": extraSize,
 		"StoredOnly": plan.StoredOnly, "MaxLedger": plan.MaxLedger, "QuestionOverhead": plan.QuestionOverhead,
 	} {
 		if got := sdk.number(t, name); got != want {
@@ -178,8 +180,13 @@ func TestSDKNumbers(t *testing.T) {
 		}
 	}
 	host := readSource(t, "../engine/plan", build.Default)
-	for name, prefix := range map[string]string{"Role": "Role", "Kind": "Kind", "Flags": "Flag", "OpCode": "Op"} {
-		got, want := sdk.ofType(name, prefix), host.ofType(name, prefix)
+	for name, prefix := range map[string]string{"Role": "Role", "Kind": "Kind", "Flags": "Flag", "OpCode": "Op",
+		"Hook": "Hook", "Origin": "Origin", "Trust": "Trust", "ExtraFlags": "Extra"} {
+		own := prefix
+		if name == "Origin" {
+			own = "From"
+		}
+		got, want := sdk.ofType(name, own), host.ofType(name, prefix)
 		if len(want) == 0 || !maps.Equal(got, want) {
 			t.Errorf("%s: the SDK has %v, the host %v", name, got, want)
 		}

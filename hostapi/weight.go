@@ -5,6 +5,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
@@ -39,7 +40,7 @@ func (m *module) weigh(p *wasm.Prepared) {
 
 // footprint returns the memory that an idle instance uses, in bytes.
 func (in *instance) footprint() int {
-	return cap(in.memory.bytes) + in.key.module.instance + in.calls.bytes()
+	return cap(in.memory.bytes) + in.key.module.instance + in.stacks()
 }
 
 // keptStack is the size of the largest call stack, in bytes, that an idle instance keeps. A stack starts with 10 KiB,
@@ -48,16 +49,45 @@ const keptStack = 64 << 10
 
 // trimStack gives an instance a new stack if a call has grown its current one.
 func (in *instance) trimStack() {
-	if in.calls.bytes() > keptStack {
+	if in.stacks() > keptStack {
 		in.export()
 	}
 }
 
-// export gets the function that calls use, with its own stack.
-func (in *instance) export() {
-	in.assemble = in.guest.ExportedFunction(exportAssemble)
-	in.calls = stackOf(in.assemble)
+// entry is a function that calls use, with its own stack.
+type entry struct {
+	api.Function
+	name  string
+	stack callStack
 }
+
+// export gets the functions that calls use.
+func (in *instance) export() {
+	in.entries = [2]entry{}
+	for _, h := range plan.Hooks() {
+		e := in.entry(h)
+		if e.Function != nil || !in.key.module.Has(h) {
+			continue
+		}
+		e.name = exportPlan
+		if h.Assembles() {
+			e.name = exportAssemble
+		}
+		e.Function = in.guest.ExportedFunction(e.name)
+		e.stack = stackOf(e.Function)
+	}
+}
+
+// entry returns the function for a hook. Its Function is nil if the module does not have the hook.
+func (in *instance) entry(h plan.Hook) *entry {
+	if h.Assembles() {
+		return &in.entries[0]
+	}
+	return &in.entries[1]
+}
+
+// stacks returns the size of the call stacks, in bytes.
+func (in *instance) stacks() int { return in.entries[0].stack.bytes() + in.entries[1].stack.bytes() }
 
 // callStack is the stack on which a function's calls run. The zero callStack belongs to an engine that has none.
 type callStack struct{ of reflect.Value }

@@ -125,13 +125,13 @@ func TestStackIsSeen(t *testing.T) {
 	if in == nil {
 		t.Fatal("the instance was not kept")
 	}
-	if n := stackOf(in.assemble).bytes(); n < 10<<10 || n > keptStack {
+	if n := in.entries[0].stack.bytes(); n < 10<<10 || n > keptStack {
 		t.Errorf("an idle instance has a stack of %d bytes", n)
 	}
 	if l, err := layoutOf(c.Request); err != nil || in.run(&c, l, time.Now()).Status != plan.StatusDepth {
 		t.Fatal("another outcome")
 	}
-	if n := stackOf(in.assemble).bytes(); n <= keptStack {
+	if n := in.entries[0].stack.bytes(); n <= keptStack {
 		t.Errorf("after 500 wide calls the stack has %d bytes: what is seen is not the stack", n)
 	}
 	in.close(t.Context())

@@ -16,7 +16,7 @@ var ErrTaken = errors.New("there is a memory of that name")
 func (m *Memory) Spec() Spec {
 	s := Spec{Key: m.Key, Namespace: m.Namespace, Content: m.Content, Category: m.Category, Tags: m.Tags,
 		Source: m.Source, Importance: &m.Importance, ExpiresAt: m.ExpiresAt, OccurredAt: m.OccurredAt,
-		Metadata: m.Metadata, Value: m.Value}
+		Metadata: m.Metadata, Value: m.Value, Pinned: m.Pinned, Standing: m.Standing}
 	if m.SessionID != nil {
 		s.SessionID = *m.SessionID
 	}
@@ -77,6 +77,9 @@ func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from,
 		return out, err
 	}
 	rec := &Record{Memory: spec.memory(c)}
+	if err := svc.ground(t, c, p, &spec, rec, old, false); err != nil {
+		return out, err
+	}
 	if from == to {
 		return svc.storeOver(t, p, &spec, rec, old, nil, room)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
@@ -26,13 +27,15 @@ type Service struct {
 	db       *records.DB
 	projects *project.Service
 	index    *index.Service
-	quota    Quota
-	tallies  *records.Tallies // nil if there is no quota
+	// transcripts are the messages that memories name as their sources.
+	transcripts *session.Service
+	quota       Quota
+	tallies     *records.Tallies // nil if there is no quota
 }
 
 // New returns a Service. The quota limits what each tenant may store.
-func New(db *records.DB, projects *project.Service, documents *index.Service, q Quota) *Service {
-	svc := &Service{db: db, projects: projects, index: documents, quota: q}
+func New(db *records.DB, projects *project.Service, transcripts *session.Service, documents *index.Service, q Quota) *Service {
+	svc := &Service{db: db, projects: projects, transcripts: transcripts, index: documents, quota: q}
 	svc.tallies = svc.newTallies()
 	return svc
 }
@@ -51,13 +54,18 @@ type Memory struct {
 	ExpiresAt  *time.Time `json:"expires_at"`
 	OccurredAt *time.Time `json:"occurred_at,omitempty"` // when the content happened; nil if unknown
 	// Metadata are strings, numbers and booleans that programs filter by. Value is any JSON that they store.
-	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
-	Value     json.RawMessage            `json:"value,omitempty"`
-	Version   int                        `json:"version"`    // counts from 1
-	CreatedAt time.Time                  `json:"created_at"` // of the first version
-	UpdatedAt time.Time                  `json:"updated_at"` // of this version
-	KeyID     string                     `json:"key_id"`
-	Agent     string                     `json:"agent"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Value    json.RawMessage            `json:"value,omitempty"`
+	Trust    Trust                      `json:"trust,omitempty"` // empty only if the memory is damaged
+	// Provenance is nil for versions that earlier builds stored.
+	Provenance *Provenance `json:"provenance,omitempty"`
+	Pinned     bool        `json:"pinned,omitempty"`   // policies leave the memory alone
+	Standing   bool        `json:"standing,omitempty"` // an instruction or a preference for all that comes
+	Version    int         `json:"version"`            // counts from 1
+	CreatedAt  time.Time   `json:"created_at"`         // of the first version
+	UpdatedAt  time.Time   `json:"updated_at"`         // of this version
+	KeyID      string      `json:"key_id"`
+	Agent      string      `json:"agent"`
 	// ETag identifies this version for If-Match and If-None-Match. It is empty for earlier versions and damaged memories,
 	// and not stored.
 	ETag string `json:"etag,omitempty"`
@@ -79,8 +87,8 @@ func isDamaged(err error) bool {
 }
 
 // stored is the response to Store as kept for an idempotent request. It contains nothing that the client sent, because
-// forgotten content must not remain anywhere. The rest of the response is taken from the request, which is the same, as
-// long as the memory exists.
+// forgotten content must not remain anywhere. The rest of the response is read from the version that was stored, as long
+// as the memory exists.
 type stored struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Made        string            `json:"made,omitempty"` // the generated key, if the client gave none
@@ -115,26 +123,28 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 	if err := spec.complete(); err != nil {
 		return Memory{}, false, err
 	}
+	var put *Record // by the last attempt
 	room := svc.tallies.Reserve(c.Tenant)
-	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
-		return svc.store(t, c, projectID, &spec, &expected, room)
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (out stored, err error) {
+		out, put, err = svc.store(t, c, projectID, &spec, &expected, room)
+		return out, err
 	})
 	room.End(err == nil)
 	if err != nil {
 		return Memory{}, false, err
 	}
-	m = spec.memory(c)
-	if m.Key == "" {
-		m.Key = out.Made
+	m, err = svc.asStored(ctx, c, projectID, ID(spec.Namespace, cmp.Or(spec.Key, out.Made)), put, out)
+	return m, out.Created, err
+}
+
+// asStored returns the memory as a request stored it. put is the record that the request stored; nil or another version
+// if out is the response to an earlier request. It returns the errors of version.
+func (svc *Service) asStored(ctx context.Context, c ident.Caller, projectID, id string, put *Record, out stored) (Memory, error) {
+	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version {
+		put.ETag = etag(out.Version, out.Incarnation)
+		return put.Memory, nil
 	}
-	if once.Key != "" {
-		if err := svc.stillThere(ctx, c, projectID, m.ID(), out); err != nil {
-			return Memory{}, false, err
-		}
-	}
-	m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt = out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt
-	m.ETag = etag(out.Version, out.Incarnation)
-	return m, out.Created, nil
+	return svc.version(ctx, c, projectID, id, out)
 }
 
 // stillThere returns memory_forgotten if the memory that an idempotent request stored has been forgotten or has expired
@@ -156,12 +166,12 @@ func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, k
 
 // store adds the writes that make the spec the next version of its key.
 func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, expected *Precondition,
-	room *records.Reservation) (out stored, err error) {
+	room *records.Reservation) (out stored, rec *Record, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
-	rec := &Record{Memory: spec.memory(c)}
+	rec = &Record{Memory: spec.memory(c)}
 	if rec.Key == "" {
 		rec.Key = svc.db.NewID("mem_", 10)
 	}
@@ -169,14 +179,17 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 	if err == nil {
 		err = expected.check(rec.ID(), old.live(t.Now))
 	}
+	if err == nil {
+		err = svc.ground(t, c, p, spec, rec, old, true)
+	}
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	out, err = svc.storeOver(t, p, spec, rec, old, nil, room)
 	if spec.Key == "" {
 		out.Made = rec.Key
 	}
-	return out, err
+	return out, rec, err
 }
 
 // storeOver adds the writes that replace old by a record. old is nil if there is no memory with its name. goes, if not

@@ -63,7 +63,8 @@ func (w *world) store() {
 	before := w.keys[spec.Key]
 	want := memory.Memory{Key: spec.Key, Content: spec.Content, Category: spec.Category, Tags: spec.Tags,
 		Source: spec.Source, Importance: 0.5, ExpiresAt: spec.ExpiresAt, Version: len(before) + 1,
-		CreatedAt: w.k.Clock(), UpdatedAt: w.k.Clock(), KeyID: "test"}
+		CreatedAt: w.k.Clock(), UpdatedAt: w.k.Clock(), KeyID: "test", Trust: memory.TrustModel,
+		Provenance: &memory.Provenance{Origin: memory.OriginAPI}}
 	if len(before) > 0 {
 		want.CreatedAt = before[0].CreatedAt
 	}

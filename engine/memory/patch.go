@@ -28,6 +28,10 @@ type Changes struct {
 	OccurredAt *time.Time                 `json:"occurred_at"`
 	Metadata   map[string]json.RawMessage `json:"metadata"`
 	Value      json.RawMessage            `json:"value"`
+	Trust      Trust                      `json:"trust"`
+	Sources    []Source                   `json:"sources"`
+	Pinned     bool                       `json:"pinned"`
+	Standing   bool                       `json:"standing"`
 }
 
 // Patch is a JSON merge patch (RFC 7396) of a memory, with the names of Changes. Fields that it does not name stay, and
@@ -43,13 +47,13 @@ type Patched struct {
 
 // Patch changes a memory by its full name. A patch that changes nothing makes no new version. It returns not_found,
 // version_mismatch, and the errors of Store.
-func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
+func (svc *Service) Patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
 	expected Precondition) (Memory, error) {
 	c, err := reach(c, id)
 	if err != nil {
 		return Memory{}, err
 	}
-	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
+	out, err := svc.patch(ctx, c, once, projectID, id, patch, expected, nil)
 	return out.Memory, err
 }
 
@@ -100,14 +104,10 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 	if err != nil {
 		return Patched{}, err
 	}
-	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version { // otherwise it is the response to an earlier request
-		put.ETag = etag(out.Version, out.Incarnation)
-		return Patched{put.Memory, out.Created, out.Changed}, nil
-	}
 	if out.Made != "" {
 		id = ID(start.Namespace, out.Made)
 	}
-	m, err := svc.version(ctx, c, projectID, id, out)
+	m, err := svc.asStored(ctx, c, projectID, id, put, out)
 	return Patched{m, out.Created, out.Changed}, err
 }
 
@@ -130,23 +130,59 @@ func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record,
 		return out, nil, err
 	}
 	spec.Namespace, spec.Key = ident.SplitFullName(id)
+	if start != nil {
+		spec.Origin, spec.Sources = start.Origin, start.Sources
+	}
 	if err := spec.complete(); err != nil {
 		return out, nil, err
 	}
-	var changed []string
-	if live != nil {
-		if changed, err = spec.unlike(live.Spec()); err != nil {
+	rec = &Record{Memory: spec.memory(c)}
+	if live == nil {
+		if err := svc.ground(t, c, p, &spec, rec, nil, true); err != nil {
 			return out, nil, err
 		}
-		if len(changed) == 0 {
-			return stored{Incarnation: live.Incarnation, Version: live.Version, CreatedAt: live.CreatedAt,
-				UpdatedAt: live.UpdatedAt, ExpiresAt: live.ExpiresAt}, live, nil
-		}
+		out, err = svc.storeOver(t, p, &spec, rec, old, nil, room)
+		return out, rec, err
 	}
-	rec = &Record{Memory: spec.memory(c)}
+	changed, err := spec.unlike(live.Spec())
+	if err != nil {
+		return out, nil, err
+	}
+	if len(changed) > 0 || spec.Trust != "" || len(spec.Sources) > 0 {
+		// With its content, memory_store replaces all words of a memory.
+		whole := start != nil && patch["content"] != nil && len(spec.Value) == 0 &&
+			(spec.Content != live.Content || len(spec.Sources) > 0)
+		if err := svc.ground(t, c, p, &spec, rec, live, whole); err != nil {
+			return out, nil, err
+		}
+		changed = append(changed, rec.otherGrounds(live)...)
+	}
+	if len(changed) == 0 {
+		return stored{Incarnation: live.Incarnation, Version: live.Version, CreatedAt: live.CreatedAt,
+			UpdatedAt: live.UpdatedAt, ExpiresAt: live.ExpiresAt}, live, nil
+	}
+	slices.Sort(changed)
 	out, err = svc.storeOver(t, p, &spec, rec, old, nil, room)
 	out.Changed = changed
 	return out, rec, err
+}
+
+// otherGrounds returns which of trust and sources differ from an earlier version.
+func (r *Record) otherGrounds(before *Record) (names []string) {
+	if r.Trust != before.Trust {
+		names = append(names, "trust")
+	}
+	var was, is []Source
+	if before.Provenance != nil {
+		was = before.Provenance.Sources
+	}
+	if r.Provenance != nil {
+		is = r.Provenance.Sources
+	}
+	if !slices.Equal(is, was) {
+		names = append(names, "sources")
+	}
+	return names
 }
 
 // version returns the memory as the request left it, or as it is now if that version is no longer kept. It may return
@@ -224,6 +260,19 @@ func (s *Spec) set(name string, raw json.RawMessage) (err error) {
 	case "occurred_at":
 		s.OccurredAt = nil
 		into = &s.OccurredAt
+	case "trust":
+		if null {
+			return fault.InvalidField(name, "invalid_value", "cannot be cleared; name another, or leave it out")
+		}
+		into = &s.Trust
+	case "sources":
+		into = &s.Sources
+	case "pinned":
+		s.Pinned = false
+		into = &s.Pinned
+	case "standing":
+		s.Standing = false
+		into = &s.Standing
 	case "metadata":
 		before, err := json.Marshal(s.Metadata)
 		if err != nil {
@@ -282,13 +331,15 @@ func contentOf(value json.RawMessage) string {
 	return string(value)
 }
 
-// unlike returns the names of the fields of a spec that differ from an earlier one.
+// unlike returns the names of the fields of a spec that differ from an earlier one, but for trust and sources.
 func (s *Spec) unlike(before Spec) (names []string, err error) {
 	if err := before.complete(); err != nil {
 		return nil, err
 	}
+	now := *s
+	now.Trust, now.Sources = "", nil
 	var fields [2]map[string]json.RawMessage
-	for i, one := range []*Spec{s, &before} {
+	for i, one := range []*Spec{&now, &before} {
 		raw, err := json.Marshal(one)
 		if err != nil {
 			return nil, err

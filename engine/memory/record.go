@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -25,6 +26,7 @@ type Record struct {
 	History     []keptVersion     `json:"history,omitempty"` // oldest first
 	Replaced    *replacement      `json:"replaced,omitempty"`
 	Skip        int               `json:"skip,omitempty"` // version numbers that may have been used and lost
+	Sessions    sessions          `json:"sessions,omitempty"`
 
 	stored []byte // the record as stored
 }
@@ -92,6 +94,7 @@ func decode(stored []byte) *Record {
 		return damaged
 	}
 	rec.Content = string(stored[head:])
+	rec.Trust = cmp.Or(rec.Trust, TrustModel) // as of records without it
 	rec.ETag = etag(rec.Version, rec.Incarnation)
 	return rec
 }

@@ -45,7 +45,8 @@ const defaultImportance = 0.5
 // category it is core. A conversation memory without a session belongs to `dashboard`.
 //
 // An invalid memory is rejected as content_too_large, or as invalid with the field and one of the codes blank,
-// invalid_utf8, out_of_range, invalid_value, too_many, core_never_expires and those of ids.
+// invalid_utf8, out_of_range, invalid_value, too_many, core_never_expires and those of ids; trust_too_high and source_not_found come
+// from storing it.
 type Spec struct {
 	Key        string     `json:"key,omitempty"`
 	Namespace  []string   `json:"namespace,omitempty"`
@@ -60,6 +61,13 @@ type Spec struct {
 	// Metadata is flat: strings, numbers and booleans, by name.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value    json.RawMessage            `json:"value,omitempty"`
+	// Trust may ask for less than the memory would get. A tenant_admin may ask for more.
+	Trust Trust `json:"trust,omitempty"`
+	// Sources are messages that the memory is from. What a user says in one of them, word for word, is trusted as theirs.
+	Sources  []Source `json:"sources,omitempty"`
+	Pinned   bool     `json:"pinned,omitempty"`
+	Standing bool     `json:"standing,omitempty"`
+	Origin   Origin   `json:"-"` // empty: OriginAPI
 	// Created and Updated are when another program wrote the memory that is imported; zero means now. A time in the
 	// future is now, and a version is never older than the one before.
 	Created, Updated time.Time `json:"-"`
@@ -81,6 +89,12 @@ func (s *Spec) complete() error {
 		}
 	}
 	if err := s.completeExtra(); err != nil {
+		return err
+	}
+	if _, err := ParseTrust("trust", string(s.Trust)); err != nil {
+		return err
+	}
+	if err := checkSources(s.Sources); err != nil {
 		return err
 	}
 	switch {
@@ -169,7 +183,7 @@ func printable(s string) bool {
 func (s *Spec) memory(c ident.Caller) Memory {
 	m := Memory{Key: s.Key, Namespace: s.Namespace, OccurredAt: s.OccurredAt, Metadata: s.Metadata,
 		Value: s.Value, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
-		Importance: defaultImportance, KeyID: c.KeyID, Agent: c.Agent}
+		Importance: defaultImportance, Pinned: s.Pinned, Standing: s.Standing, KeyID: c.KeyID, Agent: c.Agent}
 	if s.SessionID != "" {
 		m.SessionID = &s.SessionID
 	}

@@ -1,9 +1,12 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -152,7 +155,14 @@ func (m *Memory) readmit() error {
 	if m.SessionID != nil {
 		spec.SessionID = *m.SessionID
 	}
+	spec.Trust = m.Trust
+	if m.Provenance != nil {
+		spec.Sources = m.Provenance.Sources
+	}
 	if err := spec.complete(); err != nil {
+		return err
+	}
+	if err := m.readmitGrounds(); err != nil {
 		return err
 	}
 	m.Category, m.Tags, m.Content = spec.Category, spec.Tags, spec.Content
@@ -179,6 +189,29 @@ func (m *Memory) readmit() error {
 		m.ExpiresAt = &at
 	}
 	return checkWriter(m.KeyID, m.Agent)
+}
+
+// readmitGrounds checks the trust and the provenance of a memory in a file. Only an admin can import, so the file's word
+// counts. A memory of an earlier build, whose file does not say, is as trusted as a model.
+func (m *Memory) readmitGrounds() error {
+	m.Trust = cmp.Or(m.Trust, TrustModel)
+	if m.Provenance == nil {
+		m.Provenance = &Provenance{Origin: OriginImport}
+		return nil
+	}
+	switch p := m.Provenance; {
+	case !slices.Contains([]Origin{OriginAPI, OriginTool, OriginFile, OriginRemember, OriginImport}, p.Origin):
+		return fault.InvalidField("provenance", "invalid_value", "the origin must be api, tool, file, remember or import")
+	case p.Policy != "" && !ident.ValidID(p.Policy), p.DecisionID != "" && !ident.ValidID(p.DecisionID), p.Version < 0,
+		!validReason(p.Reason):
+		return fault.InvalidField("provenance", "invalid_value", "policy, version, reason or decision_id is not one")
+	}
+	return nil
+}
+
+// validReason reports whether a text is the code of a policy's reason, or empty.
+func validReason(s string) bool {
+	return len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 // checkWriter limits the names of writers in a file.
@@ -332,6 +365,10 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 	if err != nil {
 		return adds, 0, err
 	}
+	known, err := p.sessionsOf(im, b)
+	if err != nil {
+		return adds, 0, err
+	}
 	var documents []index.Analysed
 	for i, in := range b.lines {
 		if in.expired(t.Now) {
@@ -344,7 +381,7 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 			return adds, 0, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was created in the meantime",
 				keys[i], in.Project)
 		}
-		added, err := p.put(t, project.Incarnation, in, found[i])
+		added, err := p.put(t, project.Incarnation, in, found[i], known)
 		if err != nil {
 			return adds, 0, err
 		}
@@ -355,12 +392,13 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 }
 
 // put adds the writes of one memory without its documents, over old, which has expired, and returns how much it adds.
-func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record) (adds records.Amount, err error) {
+func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record, known sessions) (adds records.Amount, err error) {
 	old.deleteHistory(t, pinc)
-	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}
+	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation(), Sessions: sessionsOf(&in.Memory, known)}
 	for i := range in.History {
 		v := &in.History[i]
-		kept := Record{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced}
+		kept := Record{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced,
+			Sessions: sessionsOf(&v.Memory, known)}
 		value, err := kept.encode()
 		if err != nil {
 			return adds, err
@@ -369,4 +407,50 @@ func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record)
 		t.Put(rec.History[i].record(pinc, in.ID()), value)
 	}
 	return replacing(old, rec), p.svc.putRecord(t, pinc, rec, old)
+}
+
+// sessionsOf returns the incarnations of the sessions that a batch's memories name as sources. Sessions of a file are
+// stored before its memories. One that does not exist is left out.
+func (p *part) sessionsOf(im *transfer.Importing, b *batch) (sessions, error) {
+	known := sessions{}
+	note := func(m *Memory) error {
+		for _, s := range m.Provenance.Sources {
+			if _, ok := known[s.SessionID]; ok {
+				continue
+			}
+			_, h, _, err := p.svc.transcripts.ReadHead(im.Ctx, im.Caller, b.lines[0].Project, s.SessionID)
+			if err != nil {
+				return err
+			}
+			known[s.SessionID] = ident.Incarnation{}
+			if h != nil {
+				known[s.SessionID] = h.Incarnation
+			}
+		}
+		return nil
+	}
+	for _, in := range b.lines {
+		if err := note(&in.Memory); err != nil {
+			return nil, err
+		}
+		for i := range in.History {
+			if err := note(&in.History[i].Memory); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return known, nil
+}
+
+// sessionsOf returns the known sessions that a memory names as sources.
+func sessionsOf(m *Memory, known sessions) (in sessions) {
+	for _, s := range m.Provenance.Sources {
+		if known[s.SessionID] != (ident.Incarnation{}) {
+			if in == nil {
+				in = sessions{}
+			}
+			in[s.SessionID] = known[s.SessionID]
+		}
+	}
+	return in
 }

@@ -14,6 +14,15 @@ const (
 	OpKeep      OpCode = 8
 	OpStrip     OpCode = 9
 	OpLedger    OpCode = 10
+
+	// Ops of the memory hooks.
+	OpRefuse OpCode = 11
+	OpPatch  OpCode = 12
+	OpMerge  OpCode = 13
+	OpStore  OpCode = 14
+	OpForget OpCode = 15
+	OpAsk    OpCode = 16
+	OpRank   OpCode = 17
 )
 
 // ReplaceArguments is the template of a REPLACE that changes the arguments of a call instead of a text.
@@ -25,8 +34,8 @@ type Op struct {
 	Template uint8
 	First    uint32
 	Last     uint32
-	Argument uint32 // TRUNCATE, COMPRESS, LEDGER: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call
-	Text     string // REPLACE, INSERT
+	Argument uint32 // TRUNCATE, COMPRESS, LEDGER, ASK: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call; MERGE: KeepStored or 0; RANK: a score
+	Text     string // REPLACE, INSERT, PATCH, MERGE, STORE, ASK
 	Reason   string // "code" or "code: free text"
 }
 
@@ -65,6 +74,9 @@ type Texts interface {
 	Call(record, call int) (Called, bool, error)
 	// Score returns how well a text matches a query, from 0 to MaxScore.
 	Score(text, query []byte) int
+	// JSON returns the text in which the host function json looks: an answer, or the spec of a candidate or a memory;
+	// false for other records. The caller must not change it.
+	JSON(record int) ([]byte, bool, error)
 }
 
 // Called is the content of a call: the name of its tool, and the arguments as the model wrote them.

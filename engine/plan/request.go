@@ -30,6 +30,11 @@ const (
 	KindSummary Kind = 4
 	KindMemory  Kind = 5
 	KindMarker  Kind = 6
+
+	// Kinds of the memory hooks, all with RoleSystem.
+	KindCandidate Kind = 7 // a memory that is about to be written
+	KindAnswer    Kind = 8 // what the model answered to an ASK
+	KindQuery     Kind = 9 // what a client recalls by
 )
 
 // Flags of a record, as in the ABI.
@@ -47,6 +52,7 @@ const (
 	FlagThinking    Flags = 256
 	FlagAudio       Flags = 512
 	FlagDocument    Flags = 1024
+	FlagContext     Flags = 2048 // remembered before, and shown only as context
 )
 
 // Record is one message as a policy sees it. It is identified by its index in Request.Records. Strings are ids into
@@ -89,6 +95,10 @@ type Request struct {
 	SummaryTokens    uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table
 	MemoryBudget     uint32 // for memories; 0 means no limit, or that none are requested
+
+	Hook   Hook    // 0 means HookAssemble
+	Origin Origin  // who writes the candidate; 0 if there is none
+	Extra  []Extra // of the memory hooks: one for each record; nil in assemble
 }
 
 // ConfigEntry is one flattened, validated setting of a policy. Value is an int64, float64, bool or string.

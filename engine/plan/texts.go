@@ -38,6 +38,9 @@ func (t *ItemTexts) Call(record, call int) (Called, bool, error) {
 	return c, ok, err
 }
 
+// JSON returns false, because windows have no records with a spec.
+func (t *ItemTexts) JSON(int) ([]byte, bool, error) { return nil, false, nil }
+
 // Score returns how well a text matches a query.
 func (t *ItemTexts) Score(text, query []byte) int {
 	return t.Rate(strings.ToValidUTF8(string(text), ""), strings.ToValidUTF8(string(query), ""))

@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -66,13 +67,7 @@ func (w *writer) write(name string, size int64) error {
 	for w.size < size && w.failed == nil {
 		w.turn()
 	}
-	if err := w.out.Flush(); w.failed == nil {
-		w.failed = err
-	}
-	if err := f.Close(); w.failed == nil {
-		w.failed = err
-	}
-	return w.failed
+	return errors.Join(w.failed, w.out.Flush(), f.Close())
 }
 
 // turn writes a question, two parallel calls with their results, and an answer, with what Claude Code notes beside them.

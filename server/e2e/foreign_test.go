@@ -181,7 +181,8 @@ func (c *conversation) holdsForeign(want *wanted) {
 			}
 		}
 		r := c.post(c.path("/memories/recall"), object{"query": word, "scope": "transcript", "session_id": w.ID}).want(200)
-		if r.into(&found); !strings.Contains(string(r.body), w.ID) {
+		r.into(&found)
+		if !strings.Contains(string(r.body), w.ID) {
 			c.t.Errorf("recall of %q does not find %s: %s", word, w.ID, r.body)
 		}
 	}

@@ -78,6 +78,9 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 
 // selfTest runs one test and describes how the result differs from what it expects.
 func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
+	if !p.Has(plan.HookAssemble) {
+		return "the module does not have the hook assemble", nil
+	}
 	d, err := svc.selfTestWindow(ctx, tenant, p, t)
 	if ctx.Err() != nil {
 		return "", ctx.Err()

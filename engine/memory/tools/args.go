@@ -96,6 +96,21 @@ func (a *arguments) number(name string) *float64 {
 	return &n
 }
 
+// boolean reads true or false, or a string that contains one of them. It returns nil if the argument is missing.
+func (a *arguments) boolean(name string) *bool {
+	v := a.take(name)
+	if v == nil {
+		return nil
+	}
+	s, _ := scalar(v)
+	b, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(s)))
+	if err != nil {
+		a.fault(name, "wrong_type", "must be true or false")
+		return nil
+	}
+	return &b
+}
+
 // texts reads a list of strings. A single string is a list with items separated by commas.
 func (a *arguments) texts(name string) []string {
 	v := a.take(name)
@@ -175,6 +190,9 @@ func (a *arguments) patch(now time.Time) memory.Patch {
 	}
 	if n := a.number("importance"); n != nil {
 		fields["importance"] = *n
+	}
+	if standing := a.boolean("standing"); standing != nil {
+		fields["standing"] = *standing
 	}
 	for _, name := range []string{"expires_at", "occurred_at"} {
 		last := name == "expires_at"

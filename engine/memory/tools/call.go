@@ -24,6 +24,8 @@ type Call struct {
 	// MemoryNamespace limits the call to memories in this namespace and below it. It is the default for calls that name no
 	// namespace. If empty, it is the session's.
 	MemoryNamespace []string `json:"memory_namespace,omitempty"`
+	// Sources are the messages that memory_store stores from. The program names them that runs the call, not the model.
+	Sources []memory.Source `json:"sources,omitempty"`
 }
 
 // Result is what a model gets back: Content as text, and Structured with the same for programs: Stored, Recalled,
@@ -111,7 +113,7 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 		args.within, args.session = namespace, cmp.Or(call.SessionID, ident.DefaultSession)
 	}
 	verb := map[string]func() (Result, error){
-		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
+		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, &call, args) },
 		NameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
 		NameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
 		NameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
@@ -156,10 +158,11 @@ func modelsOwn(e *fault.Error) bool {
 }
 
 // store stores a memory or, if its key exists, changes the fields in the arguments.
-func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
+func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID string, call *Call,
 	args *arguments) (out Result, err error) {
 	key := args.key()
-	start := memory.Spec{Key: key, Namespace: args.namespace(), SessionID: session}
+	start := memory.Spec{Key: key, Namespace: args.namespace(), SessionID: call.SessionID, Origin: memory.OriginTool,
+		Sources: call.Sources}
 	patch := args.patch(svc.db.Now())
 	expected := memory.Precondition{Version: args.version()}
 	if err := args.done(); err != nil {

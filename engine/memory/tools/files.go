@@ -174,7 +174,7 @@ func (f *filing) create(path, text string) (string, error) {
 			if old != nil { // perhaps in another folder: a key is unique across categories
 				return memory.Spec{}, refused("conflict", "Error: File %s already exists", pathOf(old))
 			}
-			spec := memory.Spec{Content: text, Category: at.category}
+			spec := memory.Spec{Content: text, Category: at.category, Origin: memory.OriginFile}
 			if at.category != categoryCore {
 				spec.SessionID = f.session
 			}
@@ -198,6 +198,7 @@ func (f *filing) edit(path string, missing error, change func(text string) (stri
 				return spec, missing
 			}
 			spec = old.Spec()
+			spec.Origin = memory.OriginFile
 			spec.Content, err = change(old.Content)
 			return spec, err
 		})
@@ -289,7 +290,7 @@ func (f *filing) rename(from, to string) (string, error) {
 				return memory.Spec{}, taken
 			}
 			spec := m.Spec()
-			spec.Category = at.category
+			spec.Origin, spec.Category = memory.OriginFile, at.category
 			if at.category != old.category {
 				spec.ExpiresAt = nil
 			}

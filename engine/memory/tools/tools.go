@@ -139,6 +139,7 @@ const (
 		`"expires_at":{"type":"string","description":"When it is no longer true: a day as 2026-03-05, kept to its end, or a ` +
 		`time as 2026-03-05T14:30:00Z. Not for core memories."},` +
 		`"occurred_at":{"type":"string","description":"When what it says happened, written likewise."},` +
+		`"standing":{"type":"boolean","description":"True for an instruction or a preference that holds from now on."},` +
 		`"clear":{"type":"array","items":{"type":"string","enum":["expires_at","occurred_at","tags"]},"description":"Fields ` +
 		`to empty. What you leave out stays as it is."},` + ifVersionInput + `,` +
 		namespaceInput + `},"required":["key"],"additionalProperties":false}`

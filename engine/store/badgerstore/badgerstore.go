@@ -257,10 +257,8 @@ func (s *Store) openDatabase(c *checkup, main *database, o Options, sp space, op
 	var reading context.Context
 	reading, d.closing = context.WithCancel(context.Background())
 	go func() { d.read <- d.readLater(reading, opened, c.unread) }()
-	go func() {
-		defer close(d.listed)
-		d.lister.run(reading)
-	}()
+	d.watchers.Go(func() { d.lister.run(reading) })
+	d.watchers.Go(func() { releaseBuilders(reading, builders(db)) })
 	return d, nil
 }
 

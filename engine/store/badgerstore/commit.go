@@ -37,11 +37,11 @@ type database struct {
 	queue     chan *request
 	queued    chan struct{} // holds a value while the committer must look at the queue
 	stopped   chan struct{}
-	closing   context.CancelFunc // ends readLater
+	closing   context.CancelFunc // ends readLater and the watchers
 	read      chan bool          // the result of readLater
 	lister    *lister
-	listed    chan struct{} // closed when the lister has ended
-	main      *snapshots    // the main database's; nil if this is the main database
+	watchers  sync.WaitGroup // the lister and releaseBuilders
+	main      *snapshots     // the main database's; nil if this is the main database
 	// writing is held while a transaction is built and committed, and by Compact while Badger must not get any.
 	writing sync.Mutex
 	group   []*request    // the requests of the transaction, while writing is held
@@ -76,7 +76,6 @@ func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database,
 		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
-		listed:    make(chan struct{}),
 		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
 	}, nil
 }
@@ -87,7 +86,7 @@ func (d *database) close() error {
 	d.closing()
 	close(d.queued)
 	<-d.stopped
-	<-d.listed
+	d.watchers.Wait()
 	sound := <-d.read && d.damaged() == nil && d.failure.Err() == nil
 	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil {
 		return err

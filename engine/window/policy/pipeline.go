@@ -27,12 +27,14 @@ type Step struct {
 	Hex     string          `json:"digest"` // Digest as sha256:HEX
 	Config  json.RawMessage `json:"config"`
 	OnError string          `json:"on_error,omitempty"`
+	Guard   bool            `json:"guard,omitempty"` // see project.PipelineStep
 	// Broken is the reason why a step of stored settings cannot run at present; its outcome is then unavailable.
 	Broken string `json:"broken,omitempty"`
 
 	Entries []plan.ConfigEntry `json:"-"`
 	Own     bool               `json:"-"` // the tenant's, not built in
 	pinned  bool               // the entry names the version
+	hook    plan.Hook
 }
 
 // Ready holds a project's settings, its pipeline ready to run, and the fallback pipeline, which runs if the pipeline's
@@ -71,7 +73,8 @@ func (e *Effective) Entries() []project.PipelineStep {
 	entries := make([]project.PipelineStep, len(e.Steps))
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError}
+		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError,
+			Guard: s.Guard}
 		var config map[string]any
 		defaults := historyDefaults(e.Settings, s.Policy)
 		maps.Copy(defaults, builtInDefaults(e.Settings, s.Policy))
@@ -159,16 +162,30 @@ func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, versio
 	return r, nil
 }
 
-// Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, invalid_config,
-// wrong_type, invalid_value or too_long for an invalid entry.
+// Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, hook_missing,
+// invalid_config, wrong_type, invalid_value or too_long for an invalid entry.
 func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
+	return r.MakeGuarded(nil, entries)
+}
+
+// MakeGuarded is Make for entries that come after guards, which stored settings have. Errors count entries without the
+// guards; if a guard has become invalid, only its own step fails.
+func (r *Resolver) MakeGuarded(guards, entries []project.PipelineStep) (*Ready, error) {
 	out := &Ready{Encoding: r.settings.Encoding(), Policies: r.policies}
 	out.Settings = r.settings
+	stored := *r
+	stored.Lenient = true
 	var err error
-	if out.Steps, err = r.pipeline(entries); err != nil {
+	if out.Steps, err = stored.pipeline(plan.HookAssemble, guards); err != nil {
 		return nil, err
 	}
-	if out.Fallback, err = r.pipeline(fallback); err != nil {
+	r.partial = r.partial || stored.partial
+	steps, err := r.pipeline(plan.HookAssemble, entries)
+	if err != nil {
+		return nil, err
+	}
+	out.Steps = append(out.Steps, steps...)
+	if out.Fallback, err = r.pipeline(plan.HookAssemble, fallback); err != nil {
 		return nil, err
 	}
 	kept := out.Effective
@@ -179,19 +196,26 @@ func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	return out, err
 }
 
-// pipeline prepares entries, or returns an error that names the invalid one.
-func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
+// pipeline prepares the entries of a hook's pipeline, or returns an error that names the invalid one.
+func (r *Resolver) pipeline(hook plan.Hook, entries []project.PipelineStep) ([]Step, error) {
+	name := project.PipelineName(hook)
 	if len(entries) > project.MaxPipeline {
-		return nil, fault.InvalidField("pipeline", "too_long", "must have at most %d steps", project.MaxPipeline)
+		return nil, fault.InvalidField(name, "too_long", "must have at most %d steps", project.MaxPipeline)
 	}
 	steps, settings := make([]Step, 0, len(entries)), r.settings
 	for i, entry := range entries {
-		field := fmt.Sprintf("pipeline[%d]", i)
+		field := fmt.Sprintf("%s[%d]", name, i)
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
-		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError}
-		if wrong := r.step(&s, settings, field, entry); wrong != nil {
+		if entry.OnError == "error" && !hook.Assembles() && hook != plan.HookAdmit {
+			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip: nobody waits for %s", hook)
+		}
+		if wrong := checkGuard(hook, field, entries[:i], entry); wrong != nil {
+			return nil, wrong
+		}
+		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError, Guard: entry.Guard, hook: hook}
+		if wrong := r.step(&s, hook, settings, field, entry); wrong != nil {
 			if !r.Lenient {
 				return nil, wrong
 			}
@@ -202,6 +226,33 @@ func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
 		steps = append(steps, s)
 	}
 	return steps, nil
+}
+
+// checkGuard checks that guards come before all other steps, and that they have no on_error, because a request is always
+// refused if one fails. Only pipelines of windows have guards.
+func checkGuard(hook plan.Hook, field string, before []project.PipelineStep, entry project.PipelineStep) *fault.Error {
+	if !entry.Guard {
+		return nil
+	}
+	if !hook.Assembles() {
+		return fault.InvalidField(field+".guard", "invalid_value", "must be left out: only a pipeline of windows has guards; use on_error")
+	}
+	if entry.OnError != "" {
+		return fault.InvalidField(field+".on_error", "invalid_value", "must be left out of a guard, whose failure always refuses the request")
+	}
+	if slices.ContainsFunc(before, func(e project.PipelineStep) bool { return !e.Guard }) {
+		return fault.InvalidField(field+".guard", "guard_not_first", "must come before all steps that are no guards")
+	}
+	return nil
+}
+
+// Guards returns the number of guards, which are the first steps.
+func (e *Effective) Guards() int {
+	n := slices.IndexFunc(e.Steps, func(s Step) bool { return !s.Guard })
+	if n < 0 {
+		return len(e.Steps)
+	}
+	return n
 }
 
 // setDepth copies the depth of a built-in step to the settings of later steps, so that the whole window has one depth.
@@ -219,7 +270,8 @@ func (s *Step) setDepth(settings *project.Settings) {
 }
 
 // step prepares one entry. If its module cannot be loaded at present, the entry is still valid, but its step is Broken.
-func (r *Resolver) step(s *Step, settings project.Settings, field string, entry project.PipelineStep) *fault.Error {
+func (r *Resolver) step(s *Step, hook plan.Hook, settings project.Settings, field string, entry project.PipelineStep,
+) *fault.Error {
 	if !r.find(s, entry) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
@@ -227,6 +279,10 @@ func (r *Resolver) step(s *Step, settings project.Settings, field string, entry 
 	if err != nil {
 		s.Broken, r.partial = r.svc.unloadable(r.tenant, s.Digest, err), true
 		return nil
+	}
+	if !policy.Has(hook) {
+		return fault.InvalidField(field+".policy", "hook_missing", "%s does not have the hook %s, only %s",
+			VersionName(s.Policy, s.Version), hook, strings.Join(policy.Manifest.Hooks, ", "))
 	}
 	return s.Configure(settings, field+".config", entry.Config, policy)
 }
@@ -330,7 +386,7 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 		}
 		own.records = append(own.records, rec)
 	}
-	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(s.Pipeline)
+	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(plan.HookAssemble, s.Pipeline)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func noVersion(name string, version int) *fault.Error {
 func (svc *Service) versionState(tenant string, p *record, v *versionEntry) VersionState {
 	digest := plan.Digest(v.Digest)
 	s := VersionState{Version: v.Version, Digest: hexDigest(digest), Size: v.Size, CreatedAt: &v.CreatedAt,
-		State: stateReady, Failures: svc.breaker.failures(versionID{tenant, p.Name, digest}), SetBack: v.SetBack}
+		State: stateReady, Failures: svc.breaker.failures(tenant, p.Name, digest), SetBack: v.SetBack}
 	switch {
 	case v.Version == p.Live:
 		s.State = stateLive
@@ -231,7 +231,7 @@ func (svc *Service) unused(t *records.Tx, named func(ref string) bool) error {
 	})
 }
 
-// fits returns config_conflict if the version's schema does not accept the config that a project's pipeline gives to
+// fits returns hook_missing if a project's pipeline needs a hook that the version does not have, and config_conflict if the version's schema does not accept the config that a project's pipeline gives to
 // the bare name.
 func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 	digest := plan.Digest(v.Digest)
@@ -243,6 +243,11 @@ func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 		for i, entry := range s.Pipeline {
 			if entry.Policy != name || entry.Standard {
 				continue
+			}
+			if !policy.Has(plan.HookAssemble) {
+				return fault.Errorf(fault.Invalid, "hook_missing",
+					"version %d does not have the hook %s, which the pipeline of project %q needs", v.Version,
+					plan.HookAssemble, projectID)
 			}
 			wrong := new(Step).Configure(s, fmt.Sprintf("pipeline[%d].config", i), entry.Config, policy)
 			if wrong != nil {

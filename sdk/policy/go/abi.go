@@ -1,7 +1,7 @@
 package mneme
 
 // Version is the ABI that this SDK speaks, major<<16 | minor.
-const Version = 1<<16 | 2
+const Version = 1<<16 | 3
 
 const (
 	requestMagic = 'M' | 'N'<<8 | 'M'<<16 | '1'<<24
@@ -32,6 +32,11 @@ const (
 	Summary Kind = 4
 	Memory  Kind = 5
 	Marker  Kind = 6
+
+	// Kinds of the memory hooks, all with the role System.
+	Candidate Kind = 7 // a memory that is about to be written
+	Answer    Kind = 8 // what the model answered to an Ask
+	Query     Kind = 9 // what a client recalls by
 )
 
 // Flags is a set of properties of a record.
@@ -51,6 +56,7 @@ const (
 	Thinking    Flags = 256
 	Audio       Flags = 512
 	Document    Flags = 1024
+	Context     Flags = 2048 // remembered before, and shown only as context
 )
 
 // Has reports whether any flag of set is set.
@@ -71,6 +77,88 @@ const (
 	OpKeep      OpCode = 8
 	OpStrip     OpCode = 9
 	OpLedger    OpCode = 10
+
+	OpRefuse OpCode = 11
+	OpPatch  OpCode = 12
+	OpMerge  OpCode = 13
+	OpStore  OpCode = 14
+	OpForget OpCode = 15
+	OpAsk    OpCode = 16
+	OpRank   OpCode = 17
+)
+
+// Hook is a moment at which a policy decides.
+type Hook uint32
+
+// Hooks. Only Assemble makes a window; the plans of all others change memories.
+const (
+	Assemble Hook = 1 // what a window shows
+	Admit    Hook = 2 // whether and how a memory is written
+	Remember Hook = 3 // what is remembered of a session
+	Recall   Hook = 4 // which memories a query finds
+	Retain   Hook = 5 // which memories are kept
+
+	hookCount = 6
+)
+
+// Origin says who writes a candidate.
+type Origin uint32
+
+// Origins. 0 means that there is no candidate.
+const (
+	FromAPI      Origin = 1
+	FromTool     Origin = 2
+	FromFile     Origin = 3
+	FromRemember Origin = 4
+)
+
+// Trust orders memories and messages by how far their words can be trusted. 0 means unknown.
+type Trust uint8
+
+// Levels of trust.
+const (
+	TrustTool     Trust = 1
+	TrustModel    Trust = 2
+	TrustUser     Trust = 3
+	TrustOperator Trust = 4
+)
+
+// Category of a memory.
+type Category uint8
+
+// Categories. 0 means none, as of messages.
+const (
+	Core         Category = 1
+	Daily        Category = 2
+	Conversation Category = 3
+)
+
+// ExtraFlags is a set of properties of a record of a memory hook.
+type ExtraFlags uint16
+
+// Flags of the extra table. Equal, Covers, Covered and EqualDigits compare a memory with the candidate.
+const (
+	CandidateKey ExtraFlags = 1   // it has the candidate's key
+	PinnedMemory ExtraFlags = 2   // no policy may change it
+	Equal        ExtraFlags = 4   // it says the same
+	Covers       ExtraFlags = 8   // it says what the candidate says, and more
+	Covered      ExtraFlags = 16  // the candidate says what it says, and more
+	EqualDigits  ExtraFlags = 32  // equal but for digits
+	Shown        ExtraFlags = 64  // a window of this session showed it
+	ClientKey    ExtraFlags = 128 // the client chose the key
+	Pasted       ExtraFlags = 256 // the message has pasted parts
+)
+
+// Has reports whether any flag of set is set.
+func (f ExtraFlags) Has(set ExtraFlags) bool { return f&set != 0 }
+
+// KeepStored is the argument of a MERGE that leaves the stored memory as it is. Plan.Merge sets it.
+const KeepStored = 1
+
+// Limits of an Ask: the bytes of its prompt, and the tokens of its answer.
+const (
+	MaxPrompt = 8 << 10
+	MaxAnswer = 1024
 )
 
 // EarlierQuestion is the only template of COMPRESS, and SizeStub that of STUB. REPLACE has template 0 for a text and

@@ -7,7 +7,7 @@ import "unsafe"
 // guest is the state of the only instance in a module's memory. Exports are functions without a receiver, so the state
 // is global.
 var guest struct {
-	policy  Policy
+	policy  [hookCount]Policy
 	request Request
 	plan    Plan
 	arenas  [2][]uint64
@@ -20,13 +20,17 @@ const (
 
 // Errors of a call that violates the ABI, or of a module that registers no policy.
 const (
-	errNoPolicy = Error("mneme: the module registers no policy")
+	errNoPolicy = Error("mneme: the module registers no policy for this hook")
 	errArena    = Error("mneme: call outside the arenas")
 )
 
-// Register sets the module's policy: `var _ = mneme.Register(policy)`. The main function of a module is never run.
-func Register(policy Policy) struct{} {
-	guest.policy = policy
+// Register sets the module's policy for windows: `var _ = mneme.Register(policy)`. The main function of a module is
+// never run.
+func Register(policy Policy) struct{} { return RegisterHook(Assemble, policy) }
+
+// RegisterHook sets the module's policy for a hook, which the manifest must list. A module may have several hooks.
+func RegisterHook(hook Hook, policy Policy) struct{} {
+	guest.policy[hook] = policy
 	return struct{}{}
 }
 
@@ -44,14 +48,30 @@ func exportArena(kind, size int32) int32 {
 
 //go:wasmexport mneme_assemble
 func exportAssemble(req, reqLen, plan, planCap int32) int32 {
+	return answer(Assemble, req, reqLen, plan, planCap)
+}
+
+//go:wasmexport mneme_plan
+func exportPlan(req, reqLen, plan, planCap int32) int32 {
+	hook := Hook(0) // which has no policy
+	if request, ok := area(arenaRequest, req, reqLen); ok && len(request) >= preambleSize {
+		hook = (*preamble)(unsafe.Pointer(unsafe.SliceData(request))).Hook
+	}
+	return answer(hook, req, reqLen, plan, planCap)
+}
+
+// answer calls the policy of a hook. It returns the length of the plan, or -1 after an error.
+//
+//go:noinline
+func answer(hook Hook, req, reqLen, plan, planCap int32) int32 {
 	n, err := 0, error(errArena)
 	request, okRequest := area(arenaRequest, req, reqLen)
 	buffer, okPlan := area(arenaPlan, plan, planCap)
 	switch {
-	case guest.policy == nil:
+	case hook >= hookCount || guest.policy[hook] == nil:
 		err = errNoPolicy
 	case okRequest && okPlan:
-		n, err = call(guest.policy, &guest.request, &guest.plan, request, buffer)
+		n, err = call(guest.policy[hook], &guest.request, &guest.plan, request, buffer)
 	}
 	if err != nil {
 		text := err.Error()

@@ -18,6 +18,9 @@ type Host interface {
 	Name(record, call int, buf []byte) int
 	// Score returns how well the text of a record matches a query, from 0 to MaxScore, or -1.
 	Score(record int, query string) int
+	// JSON copies into buf what a JSON pointer names in an answer, or in the spec of a candidate or a memory. It returns
+	// the whole length, -1 if there is no such value, or -2 if the text is not JSON.
+	JSON(record int, pointer string, buf []byte) int
 	// Log writes a line into the decision.
 	Log(level Level, line string)
 }
@@ -45,6 +48,13 @@ func (q *Request) Name(record, call int, buf []byte) int { return q.host.Name(re
 // Score returns how well the text of a record matches a query, from 0 to MaxScore, or -1 if there is no such record. It
 // only compares words.
 func (q *Request) Score(record int, query string) int { return q.host.Score(record, query) }
+
+// JSON copies what a JSON pointer (RFC 6901) such as "/metadata/source" names in an answer, or in the spec of a candidate
+// or a memory, into buf, as much as fits: a string without its quotes and escapes, anything else as JSON. It returns the
+// whole length in bytes, -1 if there is no such value or record, or -2 if the text is not JSON.
+func (q *Request) JSON(record int, pointer string, buf []byte) int {
+	return q.host.JSON(record, pointer, buf)
+}
 
 // Log writes a line into the decision, where the operator can read it.
 func (q *Request) Log(level Level, line string) { q.host.Log(level, line) }

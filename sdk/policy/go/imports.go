@@ -22,6 +22,9 @@ func hostName(record, call uint32, ptr unsafe.Pointer, size uint32) int32
 //go:wasmimport mneme score
 func hostScore(record uint32, ptr unsafe.Pointer, size uint32) int32
 
+//go:wasmimport mneme json
+func hostJSON(record uint32, ptr unsafe.Pointer, size uint32, out unsafe.Pointer, capacity uint32) int32
+
 //go:wasmimport mneme log
 func hostLog(level uint32, ptr unsafe.Pointer, size uint32)
 
@@ -55,6 +58,11 @@ func (hostFunctions) Name(record, call int, buf []byte) int {
 
 func (hostFunctions) Score(record int, query string) int {
 	return int(hostScore(uint32(record), unsafe.Pointer(unsafe.StringData(query)), uint32(len(query))))
+}
+
+func (hostFunctions) JSON(record int, pointer string, buf []byte) int {
+	return int(hostJSON(uint32(record), unsafe.Pointer(unsafe.StringData(pointer)), uint32(len(pointer)),
+		unsafe.Pointer(unsafe.SliceData(buf)), uint32(len(buf))))
 }
 
 func (hostFunctions) Log(level Level, line string) {

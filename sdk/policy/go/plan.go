@@ -141,6 +141,56 @@ func (p *Plan) Strip(first, last int, parts Parts, why Text) {
 	}
 }
 
+// Refuse refuses the candidate of Admit, with the code of the reason, which must not be empty. Candidates that an
+// operator wrote cannot be refused.
+func (p *Plan) Refuse(why Text) { p.add(OpRefuse, 0, 0, why) }
+
+// Patch changes the spec of the candidate of Admit, or of a memory of Retain, by a JSON merge patch (RFC 7396). In Admit
+// all but key, namespace, trust and pinned may change; in Retain tags, importance, category, expires_at and metadata.
+func (p *Plan) Patch(record int, patch, why Text) {
+	p.withText(p.add(OpPatch, record, record, why), patch)
+}
+
+// Merge merges a record, in Admit the candidate (record 0), in Retain a memory, into a stored memory that already says
+// what it says. The stored memory keeps its content, and gets the sources and the tags.
+func (p *Plan) Merge(into, from int, why Text) {
+	if o := p.add(OpMerge, into, from, why); o != nil {
+		o.argument = KeepStored
+	}
+}
+
+// MergeText is Merge, but the text becomes the content of the stored memory's next version. The zero Text means the
+// content of the merged record. The record must be trusted as much as the stored memory.
+func (p *Plan) MergeText(into, from int, text, why Text) {
+	p.withText(p.add(OpMerge, into, from, why), text)
+}
+
+// Store stores a memory in Remember: a spec as JSON, with a quote of the messages first to last, which it is from.
+func (p *Plan) Store(first, last int, spec, why Text) {
+	p.withText(p.add(OpStore, first, last, why), spec)
+}
+
+// Forget sets a memory aside in Retain.
+func (p *Plan) Forget(record int, why Text) { p.add(OpForget, record, record, why) }
+
+// Ask asks the project's model in Remember: prompt is the system prompt, of at most MaxPrompt bytes, and the messages
+// first to last are what it is about. The answer has at most tokens tokens, up to MaxAnswer. It must be the only op of
+// the plan. Then the policy is called again, with the answer as the last record, of kind Answer.
+func (p *Plan) Ask(first, last, tokens int, prompt, why Text) {
+	o := p.add(OpAsk, first, last, why)
+	if o != nil {
+		o.argument = uint32(tokens)
+	}
+	p.withText(o, prompt)
+}
+
+// Rank sets the score of a hit in Recall, up to MaxScore. Hits are ordered by it.
+func (p *Plan) Rank(record, score int, why Text) {
+	if o := p.add(OpRank, record, record, why); o != nil {
+		o.argument = uint32(score)
+	}
+}
+
 func (p *Plan) withText(o *opRecord, text Text) {
 	if o != nil {
 		o.textAt, o.textLen = text.at, text.length

@@ -48,10 +48,36 @@ type preamble struct {
 	OlderTokens      uint64 // of the session's messages that are older than the table
 	MemoryBudget     uint32 // for recalled memories; 0 means that none are requested, or no limit
 	_                uint32
+	Hook             Hook
+	Origin           Origin // who writes the candidate; 0 if there is none
+	extraAt          uint32
+	extraSize        uint32
 }
 
+// Extra is what a policy of a memory hook learns about a record besides Record: the ABI's 64 bytes, viewed in place. Do
+// not change it. Key, Namespace and Session are string ids for Request.String.
+type Extra struct {
+	Key          uint32 // 0 for messages
+	Namespace    uint32 // the namespace as JSON
+	Category     Category
+	Trust        Trust
+	Flags        ExtraFlags
+	Score        uint32 // 0 to MaxScore: of a hit; of a memory, how alike it is to the candidate or to the nearest message
+	Occurred     int64  // ms since 1970, like all times; 0 means none
+	Expires      int64
+	LastRecalled int64
+	Recalls      uint32 // on how many of the last 90 days it was recalled
+	Version      uint32 // of the memory; 0 for a candidate
+	Importance   float32
+	Session      uint32 // 0 means none
+	Group        uint32 // in Retain, memories that are alike have the same number; 0 means none
+	_            uint32
+}
+
+const extraSize = 64
+
 const (
-	preambleSize = 112
+	preambleSize = 128
 	olderExist   = 1
 )
 
@@ -80,6 +106,7 @@ const (
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Record{})-recordSize]
 	_ = [1]struct{}{}[unsafe.Sizeof(preamble{})-preambleSize]
+	_ = [1]struct{}{}[unsafe.Sizeof(Extra{})-extraSize]
 	_ = [1]struct{}{}[unsafe.Sizeof(configEntry{})-configEntrySize]
 	_ = [1]struct{}{}[unsafe.Sizeof(opRecord{})-opSize]
 )

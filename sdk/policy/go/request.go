@@ -2,7 +2,7 @@ package mneme
 
 import "unsafe"
 
-// Policy decides what the model sees: it reads the request and writes the plan. It must be a pure function of the
+// Policy decides what the model sees, or what becomes of memories: it reads the request and writes the plan. It must be a pure function of the
 // request. An error fails the step; its text is shown to the operator.
 type Policy func(req *Request, plan *Plan) error
 
@@ -36,7 +36,9 @@ func (q *Request) open(mem []byte) error {
 		p.size < preambleSize || p.recordSize < recordSize || p.recordSize%8 != 0 ||
 		!holds(mem, p.recordsAt, p.recordCount, p.recordSize) ||
 		!holds(mem, p.configAt, p.configCount, configEntrySize) ||
-		!holds(mem, p.stringsAt, p.stringsCount, 8) {
+		!holds(mem, p.stringsAt, p.stringsCount, 8) ||
+		p.extraAt != 0 && (p.extraSize < extraSize || p.extraSize%8 != 0 ||
+			!holds(mem, p.extraAt, p.recordCount, p.extraSize)) {
 		return errRequest
 	}
 	q.preamble, q.mem = p, mem
@@ -85,6 +87,14 @@ func (q *Request) AtomEnd(first int) int {
 		end++
 	}
 	return end
+}
+
+// Memory returns the part of a record that only memory hooks have. It panics in Assemble, and when i is out of range.
+func (q *Request) Memory(i int) *Extra {
+	if q.extraAt == 0 || uint(i) >= uint(q.records.count) {
+		panic("mneme: no such entry in the extra table")
+	}
+	return (*Extra)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(q.extraAt)+uintptr(i)*uintptr(q.preamble.extraSize)))
 }
 
 // OlderExist reports whether the session has messages older than the table.

@@ -12,8 +12,11 @@ import (
 
 // Check returns an error if the ABI forbids a plan for this table, like a host: ranges outside the table or
 // overlapping, split atoms, a second SUMMARISE or LEDGER, a LEDGER of records that the plan keeps, an unknown template, unavailable arguments, or a reason that is not
-// `code` or `code: free text`.
+// `code` or `code: free text`. For the hooks other than Assemble it refuses what the validity check of docs/ABI.md refuses.
 func (t *Table) Check(ops []Op) error {
+	if !t.assembles() {
+		return t.checkHook(ops)
+	}
 	var ranges []Op
 	summarised := false
 	for _, op := range ops {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	preambleSize = 112
+	preambleSize = 128
+	extraSize    = 64
 	recordSize   = 72
 	settingSize  = 24
 )
@@ -30,8 +31,16 @@ func (t *Table) Encode() []byte {
 		}
 	}
 	viewer := pool.id(t.ViewerAgent)
+	hook, extraAt := mneme.Assemble, 0
+	var extra []byte
+	if !t.assembles() {
+		hook, extraAt = t.Hook, preambleSize+len(records)
+		for i := range t.Records {
+			extra = t.Records[i].Memory.append(extra, &pool)
+		}
+	}
 
-	configAt := preambleSize + len(records)
+	configAt := preambleSize + len(records) + len(extra)
 	stringsAt := configAt + len(t.Config)*settingSize
 	textAt := stringsAt + len(pool.list)*8 + len(tags)*4
 	var text []byte
@@ -64,8 +73,8 @@ func (t *Table) Encode() []byte {
 	out = appendUint64(out, t.SummaryCovers)
 	out = appendUint32(out, t.SummaryTokens, 0)
 	out = appendUint64(out, t.OlderTokens)
-	out = appendUint32(out, t.MemoryBudget, 0)
-	for _, part := range [][]byte{records, config, pairs, text} {
+	out = appendUint32(out, t.MemoryBudget, 0, uint32(hook), uint32(t.Origin), uint32(extraAt), extraSize)
+	for _, part := range [][]byte{records, extra, config, pairs, text} {
 		out = append(out, part...)
 	}
 	return out
@@ -80,6 +89,16 @@ func (r *Record) append(to []byte, index uint32, pool *stringTable, tagsAt uint3
 		pool.id(r.Agent), pool.id(r.Tool), tagsAt, uint32(len(r.Tags)))
 	to = appendUint64(to, uint64(r.Created))
 	return appendUint32(to, r.place(), 0)
+}
+
+func (m *Memory) append(to []byte, pool *stringTable) []byte {
+	to = appendUint32(to, pool.id(m.Key), pool.id(m.Namespace))
+	to = append(to, byte(m.Category), byte(m.Trust))
+	to = binary.LittleEndian.AppendUint16(to, uint16(m.Flags))
+	to = appendUint32(to, m.Score)
+	to = appendUint64(to, uint64(m.Occurred), uint64(m.Expires), uint64(m.LastRecalled))
+	to = appendUint32(to, m.Recalls, m.Version, math.Float32bits(m.Importance))
+	return appendUint32(to, pool.id(m.Session), m.Group, 0)
 }
 
 // appendSetting appends one config entry. place stores its strings.

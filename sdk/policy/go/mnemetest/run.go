@@ -1,7 +1,9 @@
 package mnemetest
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
@@ -30,7 +32,7 @@ type LogLine struct {
 // than a host accepts, or that Table.Check refuses the plan.
 func Run(policy mneme.Policy, t *Table) (Result, error) {
 	request, size := t.Encode(), usualPlan
-	if len(request) > usualRequest {
+	if len(request) > usualRequest || t.long() {
 		size = longestPlan
 	}
 	if len(request) > longestRequest {
@@ -107,6 +109,49 @@ func (h *host) Score(record int, query string) int {
 		return -1
 	}
 	return h.table.score(h.table.Records[record].Text, query)
+}
+
+func (h *host) JSON(record int, pointer string, buf []byte) int {
+	if record < 0 || record >= len(h.table.Records) || h.table.Records[record].Spec == "" {
+		return -1
+	}
+	return lookUp(h.table.Records[record].Spec, pointer, buf)
+}
+
+// lookUp copies what a JSON pointer names.
+func lookUp(text, pointer string, buf []byte) int {
+	if !json.Valid([]byte(text)) {
+		return -2
+	}
+	found := json.RawMessage(text)
+	parts := strings.Split(pointer, "/")
+	if parts[0] != "" {
+		return -1
+	}
+	for _, part := range parts[1:] {
+		if found = member(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(part)); found == nil {
+			return -1
+		}
+	}
+	var s string
+	if found[0] == '"' && json.Unmarshal(found, &s) == nil {
+		return copyFrom(s, 0, buf)
+	}
+	return copyFrom(string(found), 0, buf)
+}
+
+// member returns a member of an object or an element of an array, or nil.
+func member(text json.RawMessage, name string) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) == nil {
+		return object[name]
+	}
+	var array []json.RawMessage
+	at, err := strconv.Atoi(name)
+	if json.Unmarshal(text, &array) != nil || err != nil || strconv.Itoa(at) != name || at < 0 || at >= len(array) {
+		return nil
+	}
+	return array[at]
 }
 
 func (h *host) Log(level mneme.Level, line string) {

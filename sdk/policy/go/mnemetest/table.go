@@ -27,6 +27,9 @@ type Table struct {
 	OlderTokens      uint64
 	MemoryBudget     uint32
 
+	Hook   mneme.Hook // 0 means mneme.Assemble
+	Origin mneme.Origin
+
 	// CountTokens implements the host function tokens. Nil means one token for every four bytes, rounded up.
 	CountTokens func(text string) int
 	// Score implements the host function score. Nil means the share of the query's words that the text contains.
@@ -50,11 +53,30 @@ type Record struct {
 	Agent            string
 	Tool             string
 	Tags             []string
-	Created          int64 // ms since 1970
+	Created          int64  // ms since 1970
+	Memory           Memory // of the hooks other than Assemble
+	Spec             string // in which the host function json looks: of a candidate, a memory or an answer; "" means none
+}
+
+// Memory is what the extra table has of a record.
+type Memory struct {
+	Key, Namespace, Session         string // the namespace as JSON
+	Category                        mneme.Category
+	Trust                           mneme.Trust
+	Flags                           mneme.ExtraFlags
+	Score, Recalls, Version, Group  uint32
+	Occurred, Expires, LastRecalled int64 // ms since 1970; 0 means none
+	Importance                      float32
 }
 
 // CallOf is one call of a record.
 type CallOf struct{ Name, Arguments string }
+
+// assembles reports whether the table is a window's.
+func (t *Table) assembles() bool { return t.Hook == 0 || t.Hook == mneme.Assemble }
+
+// long reports whether a host runs the table's hook in the large arenas.
+func (t *Table) long() bool { return t.Hook == mneme.Remember || t.Hook == mneme.Retain }
 
 // score implements the host function score.
 func (t *Table) score(text, query string) int {
