@@ -254,7 +254,8 @@ func newProgress(stderr io.Writer, files []foundFile) *progress {
 
 func (p *progress) Write(b []byte) (int, error) {
 	p.done += int64(len(b))
-	if percent := int(100 * p.done / max(1, p.all)); p.to != nil && percent != p.shown {
+	percent := int(100 * p.done / max(1, p.all))
+	if p.to != nil && percent != p.shown {
 		p.shown = percent
 		fmt.Fprintf(p.to, "\r[%-40s] %3d %% of %d MB sent", strings.Repeat("#", percent*2/5), percent, p.all>>20)
 	}

@@ -141,14 +141,14 @@ func (s *foreignSink) Memory(source string, m *foreign.Memory) (foreign.Added, e
 	if err := s.ctx.Err(); err != nil {
 		return foreign.Added{}, err
 	}
-	about := ident.Metadata{"origin": json.RawMessage(`"import"`)}
+	about := ident.Metadata{}
 	for name, text := range m.Metadata {
 		if text != "" {
 			about[name], _ = json.Marshal(text)
 		}
 	}
 	spec := memory.Spec{Key: m.Key, Namespace: s.namespaceOf(source, m.Namespace), Content: m.Content, Tags: m.Tags, Value: m.Value,
-		Source: source, Metadata: about, Created: m.Created, Updated: m.Updated}
+		Source: source, Metadata: about, Origin: memory.OriginImport, Created: m.Created, Updated: m.Updated}
 	if at, now := cmp.Or(m.Updated, m.Created), time.Now(); at.After(now) {
 		spec.Created, spec.Updated = time.Time{}, time.Time{}
 	}
