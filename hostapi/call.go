@@ -71,7 +71,8 @@ const againTimes = 20
 // run makes the call in a started instance: encode, call, decode, apply. All but the first use the call's fuel, and all
 // of them its time, which starts at begun.
 func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome {
-	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
+	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed,
+		textRoom: roomForTexts(in.limits, call.Request.Records)}
 	in.memory.refused = false
 	in.cards.Set(0)
 	in.dirty = dirty{from: int(in.requests), to: int(in.requests) + l.end}

@@ -19,9 +19,35 @@ func (in *instance) enter(function string) {
 // pull counts bytes of text that the host copied, searched or tokenised for the guest.
 func (in *instance) pull(n int) {
 	in.spend(n / bytesPerFuel)
-	if in.pulled += n; in.pulled > in.limits.TextBytes {
-		in.stop(plan.StatusHostQuota, "more than %d bytes of text", in.limits.TextBytes)
+	if in.pulled += n; in.pulled > in.textRoom {
+		in.stop(plan.StatusHostQuota, "more than %d bytes of text", in.textRoom)
 	}
+}
+
+// textReads is how often a call may read all texts and arguments of its records, beside Limits.TextBytes: once to search
+// them, and once to copy them.
+const textReads = 2
+
+// roomForTexts returns how many bytes of text a call may read: arguments come on top, when they are read first.
+func roomForTexts(limits *Limits, records []plan.Record) int {
+	room := limits.TextBytes
+	for i := range records {
+		room += textReads * int(records[i].TextBytes)
+	}
+	return room
+}
+
+// addArguments makes room for the arguments of a call, which the request does not count, when the guest first reads them.
+func (in *instance) addArguments(record, call int32, size int) {
+	key := [2]int32{record, call}
+	if in.argued[key] {
+		return
+	}
+	if in.argued == nil {
+		in.argued = map[[2]int32]bool{}
+	}
+	in.argued[key] = true
+	in.textRoom += textReads * size
 }
 
 // write counts bytes that the guest logged or set as its message.
@@ -85,6 +111,9 @@ func (in *instance) part(what fetch, record, call int32) ([]byte, bool) {
 		return nil, false
 	}
 	in.spend(len(text) / bytesPerFuel)
+	if what == fetchArguments {
+		in.addArguments(record, call, len(text))
+	}
 	in.last = fetched{what, record, call, text}
 	return text, true
 }

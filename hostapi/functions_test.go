@@ -130,6 +130,7 @@ func TestHostQuotas(t *testing.T) {
 	calls, text, log, inserted := DefaultLimits(), DefaultLimits(), DefaultLimits(), DefaultLimits()
 	calls.HostCalls, text.TextBytes, log.LogBytes, inserted.InsertedBytes = 2, 21, 23, 3
 	two := cat(call(fnText, 0, 0, 1024, 64), ins(opDropValue), call(fnText, 0, 0, 1024, 64), ins(opDropValue))
+	args := call(fnArgs, 0, 0, 0, 1024, 64)
 	insert := planBytes("text", opBytes(6, 0, 0, 0, 48, 4))
 	for name, c := range map[string]struct {
 		limits Limits
@@ -140,8 +141,8 @@ func TestHostQuotas(t *testing.T) {
 		"copied":   {text, hostGuest(cat(two, konst(0))), "mneme.text: more than 21 bytes of text"},
 		"searched": {text, hostGuest(cat(call(fnFind, 0, 0, 0), call(fnFind, 0, 0, 0), ins(opAdd))), "mneme.find"},
 		"counted":  {text, hostGuest(call(fnTokens, 0, 22)), "mneme.tokens"},
-		"args": {text, hostGuest(cat(two[:0], call(fnArgs, 0, 0, 0, 1024, 64), call(fnName, 0, 0, 1024, 64), ins(opAdd))),
-			"mneme.name: more than 21 bytes of text"},
+		"args": {text, hostGuest(cat(args, ins(opDropValue), args, ins(opDropValue), args, call(fnName, 0, 0, 1024, 64), ins(opAdd))),
+			"mneme.name: more than 61 bytes of text"}, // 21, and twice the arguments' 20
 		"scored": {text, hostGuest(call(fnScore, 0, 16, 11)), "mneme.score"},
 		"logged": {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))),
 			"mneme.fail: more than 23 bytes"},

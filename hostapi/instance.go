@@ -52,7 +52,9 @@ type usage struct {
 	last     fetched
 
 	hostCalls, pulled, written int
-	dirty                      dirty // what the host has written to, or may have
+	textRoom                   int               // the most that pulled may become
+	argued                     map[[2]int32]bool // by record and call: the arguments for which textRoom has room
+	dirty                      dirty             // what the host has written to, or may have
 
 	log     []plan.LogLine
 	clean   bool   // the call ended in time
@@ -118,7 +120,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
 		memory: &linearMemory{most: key.module.memory, limit: uint64(h.limits.MemoryBytes), buffers: &h.buffers},
-		usage:  usage{random: startSeed},
+		usage:  usage{random: startSeed, textRoom: h.limits.TextBytes},
 		slot:   slotOf(ctx),
 	}
 	in.memory.rest = in.rest

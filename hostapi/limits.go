@@ -15,7 +15,7 @@ type Limits struct {
 	Depth         int           // nested calls
 	MemoryBytes   int           // linear memory of one instance
 	HostCalls     int           // of all functions together
-	TextBytes     int           // text copied, searched or tokenised
+	TextBytes     int           // text copied, searched or tokenised, beside that of the records; see textReads
 	LogBytes      int           // log lines and the author's message
 	InsertedBytes int           // texts in one plan
 	StoredBytes   int           // texts in one plan of the hooks remember and retain

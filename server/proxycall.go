@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,12 +165,31 @@ func (x *exchange) headers() http.Header {
 // chooseMode sets the mode of the call: that of X-Mneme-Mode, or else the project's.
 func (call *modelCall) chooseMode() error {
 	call.mode = cmp.Or(call.request.Header.Get(headerMode), call.setup.Settings.ProxyMode)
-	for _, mode := range project.Modes {
-		if call.mode == mode {
-			return nil
-		}
+	if !slices.Contains(project.Modes, call.mode) {
+		return refuse(http.StatusUnprocessableEntity, "invalid_value", "%s must be one of %q", headerMode, project.Modes)
 	}
-	return refuse(http.StatusUnprocessableEntity, "invalid_value", "%s must be one of %q", headerMode, project.Modes)
+	if !call.guarded() {
+		return nil
+	}
+	switch {
+	case !call.route.turns && len(call.request.Body) == 0, call.mode == project.ModeAssemble && call.route.turns:
+		return nil
+	case call.mode == project.ModeAuto && call.route.turns:
+		call.mode = project.ModeAssemble
+		return nil
+	case !call.route.turns:
+		return needsWindow("this route sends the client's own body")
+	}
+	return needsWindow("mode " + call.mode + " sends the client's own messages")
+}
+
+// guarded reports whether the project's pipeline has guards, which must have seen all messages that a provider gets.
+func (call *modelCall) guarded() bool { return len(project.Guards(call.setup.Settings.Pipeline)) > 0 }
+
+// needsWindow refuses a call that guards cannot see, for the given reason.
+func needsWindow(why string) error {
+	return refuse(http.StatusUnprocessableEntity, "guard_needs_window",
+		"the project's pipeline has guards, which must see what a provider gets, and %s", why)
 }
 
 // send sends the call to its provider and waits for the response headers.

@@ -99,6 +99,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 			return refuse(http.StatusBadRequest, "session_required",
 				"the project stores all model calls, and this one names no session: send %s", headerSession)
 		}
+		if call.guarded() {
+			return needsWindow("this call names no session: send " + headerSession)
+		}
 		t.stored, call.mode = noSession, project.ModeOff
 		return nil
 	}
@@ -110,9 +113,15 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		}
 	}
 	if b.Conversation != "" {
+		if call.guarded() {
+			return needsWindow("the provider itself has this conversation's history")
+		}
 		call.mode = project.ModeObserve // the provider has the history, and would get it twice
 	}
 	if t.unstored = align.Passing(asked); t.unstored != "" && t.unstored != "n" {
+		if call.guarded() {
+			return needsWindow("this call's session cannot be told (" + t.unstored + ")")
+		}
 		t.stored, call.mode = t.unstored, project.ModeOff
 		return nil
 	}
@@ -136,6 +145,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	}
 	e := t.exchange
 	if e.Session == "" { // the response that it continues belongs to no session
+		if call.guarded() {
+			return needsWindow("the response that this call continues belongs to no session")
+		}
 		t.exchange, t.stored, call.mode = nil, noSession, project.ModeOff
 		return nil
 	}
@@ -148,12 +160,15 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 		}
 	}
 	if e.Unstored != "" { // its history is unknown
+		if call.guarded() {
+			return needsWindow("this call's history is unknown (" + e.Unstored + ")")
+		}
 		call.mode = project.ModeObserve
 		if t.unstored == "" {
 			t.unstored = e.Unstored
 		}
 	}
-	if e.Match.Case == align.SideCall && call.mode != project.ModeOff { // It concerns no history.
+	if e.Match.Case == align.SideCall && call.mode != project.ModeOff && !call.guarded() { // It concerns no history.
 		call.mode = project.ModeObserve
 	}
 	if b, err = call.withTools(b); err != nil {
@@ -168,7 +183,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: e.Project, Head: e.Head, Mode: call.mode,
 		Body: b, Upstream: u.Name, Profile: u.Profile, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
-		Namespace: t.namespace, Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
+		Namespace: t.namespace, Closed: call.closed(), Session: e.Session, Agent: e.Delegation,
 		Matched: string(e.Match.Case), Front: e.Match.Front, Differs: e.Differs(), AsOf: e.AsOf, Pending: e.Pending(),
 		Resolved: e.Match.Case == align.Delta && id.Previous != "", References: e.References})
 	if long, ok := errors.AsType[*gateway.TooLong](err); ok {
@@ -209,10 +224,15 @@ func managesItself(h http.Header) bool {
 	return false
 }
 
+// closed reports whether calls without a window are refused.
+func (call *modelCall) closed() bool {
+	return call.guarded() || call.setup.Settings.ProxyOnError == "closed"
+}
+
 // bypass lets a call continue without Mneme after an internal error, unless the project wants it refused.
 func (call *modelCall) bypass(err error) error {
 	known, isFault := fault.As(err)
-	if isFault && known.Kind == fault.NotFound || call.setup.Settings.ProxyOnError == "closed" {
+	if isFault && known.Kind == fault.NotFound || call.closed() {
 		if isFault && known.Kind < fault.Unavailable && known.Kind != fault.Internal {
 			return err
 		}

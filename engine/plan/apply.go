@@ -141,7 +141,9 @@ func (a *applier) insert(op *Op) error {
 	if err := a.meter.Spend(len(op.Text) * fuelPerMadeByte); err != nil {
 		return err
 	}
-	a.out.Items = append(a.out.Items, NoticeItem(KindMarker, op.Text, a.src.NoticeTokens(op.Text), a.step, op.Reason))
+	notice := NoticeItem(KindMarker, op.Text, a.src.NoticeTokens(op.Text), a.step, op.Reason)
+	notice.Supplied = op.Text != Marker
+	a.out.Items = append(a.out.Items, notice)
 	return a.meter.Spend(0)
 }
 
@@ -215,6 +217,7 @@ func (a *applier) emit(it *Item, text string, tokens uint32, action Action, reas
 		it.Change = Retexted
 	}
 	it.CompressedTokens = 0
+	it.Supplied = it.Supplied || action == Replace
 	if it.Role == RoleUser && it.Change == Retexted {
 		it.CompressedTokens = a.src.QuestionTokens(it.Turn, text)
 	}
@@ -271,6 +274,7 @@ func (a *applier) compress(op *Op, in []Item) error {
 		} else {
 			it.Rows = append(it.Rows, u.Row)
 		}
+		it.Supplied = it.Supplied || u.Supplied
 		a.fate(u, Compress, op.Reason)
 	}
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason

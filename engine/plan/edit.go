@@ -159,7 +159,7 @@ func (a *applier) replaceArguments(n int, op *Op, it Item) error {
 		return err
 	}
 	it.Edit = it.Edit.with(func(e *Edit) { e.set(Argument{call, op.Text}) })
-	it.Step, it.Reason = a.step, op.Reason
+	it.Step, it.Reason, it.Supplied = a.step, op.Reason, true
 	if _, it.Tokens, _, err = a.src.Edited(&it); err != nil {
 		return err
 	}

@@ -28,8 +28,11 @@ type Item struct {
 	Rows   []int32 // for a Compressed item, the rows of its user messages; for the summary or a ledger, the rows that it is made of
 	Text   string  // the text if it is not the row's; for a Compressed item "" until TextOf makes it
 	Edit   *Edit   // other differences from the row; nil if there are none
-	Step   int16   // the pipeline step that changed it last; -1 means the host
-	Reason string  // given by that step
+	// Supplied means that a step supplied the text, the arguments of a call, or a part of them: they are not, or not only,
+	// what was stored.
+	Supplied bool
+	Step     int16  // the pipeline step that changed it last; -1 means the host
+	Reason   string // given by that step
 }
 
 // isMessage reports whether the item is a message of the conversation rather than a system-class message.
@@ -38,6 +41,17 @@ func (i *Item) isMessage() bool { return i.Role != RoleSystem }
 // counted reports whether a budget in messages counts the item. An earlier question costs only tokens, so that a window
 // does not lose turns because others were compressed.
 func (i *Item) counted() bool { return i.isMessage() && i.Flags&FlagCompressed == 0 }
+
+// Shows returns the considered rows that the item shows: none for a Notice or an Answer.
+func (i *Item) Shows() []int32 {
+	switch i.Change {
+	case Notice, Answer:
+		return nil
+	case Compressed:
+		return i.Rows
+	}
+	return []int32{i.Row}
+}
 
 // Action is what happened to a considered message, as in the report.
 type Action string

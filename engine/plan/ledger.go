@@ -120,9 +120,10 @@ func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 	usual := min(room/usualNamed, maxUsual)
 	f := filling{room: room, taken: make([]literal.Literal, 0, usual), seen: make(map[string]bool, usual)}
 	var rows []int32
+	supplied := false
 	for last := int(op.Last); last >= int(op.First); last -= namersAtOnce {
 		first := max(int(op.First), last-namersAtOnce+1)
-		more, err := a.nameAll(&f, &rows, items[first:last+1], gone[first:last+1])
+		more, err := a.nameAll(&f, &rows, &supplied, items[first:last+1], gone[first:last+1])
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (a *applier) ledger(op *Op, items []Item, ops []Op) error {
 		return err
 	}
 	notice := NoticeItem(KindMarker, text, tokens, a.step, ledgerReason(len(f.taken)-without))
-	notice.Rows = rows
+	notice.Rows, notice.Supplied = rows, supplied
 	at := slices.IndexFunc(a.out.Items, func(it Item) bool { return it.isMessage() })
 	if at < 0 {
 		at = len(a.out.Items)
@@ -203,8 +204,8 @@ func checkLedger(items []Item, ops []Op) error {
 }
 
 // nameAll takes the literals of the items that are left out and that the viewer may see, newest first. It adds to rows
-// the rows whose literals were examined.
-func (a *applier) nameAll(f *filling, rows *[]int32, items []Item, gone []bool) (more bool, err error) {
+// the rows whose literals were examined, and notes whether one of them is of an item with a supplied text.
+func (a *applier) nameAll(f *filling, rows *[]int32, supplied *bool, items []Item, gone []bool) (more bool, err error) {
 	from, stored := make([]*Item, 0, len(items)), make([]int32, 0, len(items))
 	for i := len(items) - 1; i >= 0; i-- {
 		it := &items[i]
@@ -230,6 +231,7 @@ func (a *applier) nameAll(f *filling, rows *[]int32, items []Item, gone []bool) 
 		if err := a.meter.Spend(fuelPerNamer); err != nil {
 			return false, err
 		}
+		*supplied = *supplied || it.Supplied
 		if it.Change == Compressed {
 			*rows = append(*rows, it.Rows...)
 		} else {

@@ -242,8 +242,12 @@ func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, se
 		if err != nil {
 			return nil, err
 		}
-		if own == nil && !slices.Equal(names, s.Policies) {
-			names = s.Policies
+		need := s.Policies
+		if own != nil {
+			need = svc.projects.OwnPolicies(slices.Concat(project.Guards(s.Settings.Pipeline), own))
+		}
+		if !slices.Equal(names, need) {
+			names = need
 			continue
 		}
 		st := &state{project: p, setup: s, headRaw: got[0].Value, traces: got[1:3]}
@@ -263,8 +267,8 @@ func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, se
 func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []project.PipelineStep) (*policy.Ready,
 	error) {
 	r := svc.policies.Resolver(ctx, tenant, st.setup.Settings, st.policies)
-	if own != nil {
-		return r.Make(own)
+	if own != nil { // It replaces all steps but the guards.
+		return r.MakeGuarded(project.Guards(st.setup.Settings.Pipeline), own)
 	}
 	if last := svc.readied.Find(st.project.Incarnation, st.setup, st.policies); last != nil {
 		return last, nil

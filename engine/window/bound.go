@@ -230,7 +230,7 @@ func (s *Memories) Current() *reminder.Current {
 		return out
 	}
 	shown := s.reminders[int32(at)]
-	out.Bound = reminder.Bound{Before: s.Rows[at].Seq, AsSystem: shown.AsSystem, Words: uint32(s.Counter.Count(shown.Text)),
+	out.Bound = reminder.Bound{Before: s.Rows[at].Seq, AsSystem: shown.AsSystem, Words: uint32(s.Counter.Count(s.found())),
 		Encoding: uint8(s.Counter.Encoding), Style: s.style(), Memories: reminder.Shown(s.Found), Of: of, Asked: s.askedFor()}
 	return out
 }

@@ -11,14 +11,14 @@ import (
 // overBudget returns the tokens of the mandatory messages in the table, and whether they exceed the budget.
 func (a *assembly) overBudget() (needed uint64, over bool) {
 	law := a.law(a.limits)
-	_, needed = law.Cost(a.table.items, plan.FlagMandatory)
+	_, needed = law.Cost(a.table.guarded, plan.FlagMandatory)
 	return needed, a.limits.tokens > 0 && needed > uint64(a.limits.tokens)
 }
 
 // shorten cuts texts in the table until the mandatory messages fit, or returns budget_too_small. The result depends
 // only on the table and the limits. The decision records that texts were cut, and a replay cuts them first.
 func (a *assembly) shorten() error {
-	fates, fits, err := plan.Shorten(a.table.items, a.law(a.limits), a)
+	fates, fits, err := plan.Shorten(a.table.guarded, a.law(a.limits), a)
 	if err != nil {
 		return err
 	}

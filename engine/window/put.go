@@ -47,15 +47,20 @@ func (s *Memories) putBlank(items []plan.Item, newest int) {
 	for i := range s.Found {
 		s.Found[i].Shown = slices.Contains(s.again.Memories, s.Found[i].Memory)
 	}
+	s.putBefore(&items[newest], reminder.Message{ID: "memories", Text: s.found(), AsSystem: s.again.AsSystem,
+		Tokens: s.saidWords(int(s.again.Words), s.again.AsSystem),
+		Reason: fmt.Sprintf("recalled: %d of the %d memories found fit", len(reminder.Shown(s.Found)), len(s.Found))})
+}
+
+// found returns the text of a reminder of the memories found that are shown, before guards change it.
+func (s *Memories) found() string {
 	var shown []reminder.Recalled
 	for _, m := range s.Found {
 		if m.Shown {
 			shown = append(shown, m)
 		}
 	}
-	s.putBefore(&items[newest], reminder.Message{ID: "memories", Text: reminder.Text(shown, s.again.Style), AsSystem: s.again.AsSystem,
-		Tokens: s.saidWords(int(s.again.Words), s.again.AsSystem),
-		Reason: fmt.Sprintf("recalled: %d of the %d memories found fit", len(shown), len(s.Found))})
+	return reminder.Text(shown, s.style())
 }
 
 // putBefore puts a message before the user message of an item.

@@ -40,7 +40,7 @@ func (a *assembly) decide(l limits) error {
 	}
 	law := a.law(l)
 	a.startOver(l)
-	if err := a.runAll(a.Steps, ""); err != nil {
+	if err := a.runAll(a.Steps[a.Guards():], ""); err != nil {
 		return err
 	}
 	violation := law.Check(a.table.items, a.result.items)
@@ -94,11 +94,11 @@ func (l limits) withoutOpening() limits {
 	return l
 }
 
-// startOver resets the result to the table before the first step, with the given limits.
+// startOver resets the result to what the guards left, with the given limits.
 func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
-	a.result = outcome{items: a.table.items, fates: a.freshFates(),
-		steps: make([]decision.Step, 0, len(a.Steps))}
+	a.result = outcome{items: a.table.guarded, fates: a.freshFates(), ask: a.guardsAsk,
+		steps: append(make([]decision.Step, 0, len(a.Steps)), a.guards...)}
 }
 
 // freshFates returns the rows' fates before the first step.
@@ -124,7 +124,7 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 			return err
 		}
 		if violation == "" && a.verdicts != nil {
-			a.verdicts[i] = policy.Verdict{Status: out.Outcome, Detail: out.Detail}
+			a.verdicts[len(a.guards)+i] = policy.Verdict{Status: out.Outcome, Detail: out.Detail}
 		}
 		if violation != "" {
 			out.Detail = "the pipeline's window broke the law: " + violation
@@ -132,13 +132,18 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 				out.Outcome = plan.StatusFallback
 			}
 		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {
-			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy,
-				out.Version, out.Outcome, out.Detail)
+			return stepFailed(&out)
 		}
 		out.Limit(a.result.steps)
 		a.result.steps = append(a.result.steps, out)
 	}
 	return nil
+}
+
+// stepFailed returns the error of a request that is refused because a step failed.
+func stepFailed(s *decision.Step) error {
+	return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", s.Policy, s.Version, s.Outcome,
+		s.Detail)
 }
 
 // runStep runs one policy on the current table. A failed step changes nothing. runStep itself returns an error only if
@@ -171,6 +176,11 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 		if len(ops) == 0 {
 			result.Items = a.result.items
 			return nil
+		}
+		if a.checking {
+			if err := onlyReplaces(ops); err != nil {
+				return err
+			}
 		}
 		defer func(unmetered func(string) int) { a.Count = unmetered }(a.Count)
 		a.Count = tokens.Metered(meter, count)
@@ -209,18 +219,23 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 }
 
 // reproducible reports whether a step with the same inputs always ends with this status.
-func reproducible(s plan.Status) bool { return s != plan.StatusTimeout && s != plan.StatusUnavailable }
+// Quotas grew once, so a step that ended at one before might not any more.
+func reproducible(s plan.Status) bool {
+	return s != plan.StatusTimeout && s != plan.StatusUnavailable && s != plan.StatusHostQuota
+}
 
 // leastWindow keeps only the mandatory messages. Such a window is valid, because their tokens were checked before.
 func (a *assembly) leastWindow() {
 	a.result.items = nil
 	a.result.fates = a.freshFates()
-	for i := range a.table.items {
-		it := &a.table.items[i]
+	for i := range a.table.guarded {
+		it := &a.table.guarded[i]
 		if it.Flags&plan.FlagMandatory != 0 {
 			a.result.items = append(a.result.items, *it)
-		} else if it.Change != plan.Answer && it.Change != plan.Notice {
-			a.result.fates[it.Row] = plan.Fate{Action: plan.Drop, Step: -1,
+			continue
+		}
+		for _, row := range it.Shows() {
+			a.result.fates[row] = plan.Fate{Action: plan.Drop, Step: -1,
 				Reason: "law_minimum: neither the pipeline nor the fallback gave a lawful window"}
 		}
 	}

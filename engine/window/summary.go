@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -37,17 +38,28 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 
 // shownSummary returns the summary that the window includes, or nil.
 func (a *assembly) shownSummary() *SummaryUsed {
-	if !a.showsSummary() {
+	at := a.summaryItem()
+	if at < 0 {
 		return nil
 	}
 	s := a.summary
-	return &SummaryUsed{Text: s.Text, CoversTurns: [2]uint32{s.FirstTurn, s.LastTurn}, CoversMessages: s.Count,
+	used := &SummaryUsed{Text: s.Text, CoversTurns: [2]uint32{s.FirstTurn, s.LastTurn}, CoversMessages: s.Count,
 		Version: s.Version}
+	if shown := a.result.items[at].Text; shown != s.Notice { // A step changed it.
+		used.Text = strings.TrimPrefix(shown, strings.TrimSuffix(s.Notice, s.Text))
+	}
+	return used
 }
 
 // showsSummary reports whether the window includes the running summary.
-func (a *assembly) showsSummary() bool {
-	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
+func (a *assembly) showsSummary() bool { return a.summaryItem() >= 0 }
+
+// summaryItem returns the index of the running summary in the window, or -1.
+func (a *assembly) summaryItem() int {
+	if a.summary == nil {
+		return -1
+	}
+	return slices.IndexFunc(a.result.items, func(it plan.Item) bool {
 		return it.Change == plan.Notice && it.Kind == plan.KindSummary
 	})
 }

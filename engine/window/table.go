@@ -13,6 +13,7 @@ import (
 // table is the input of the first step.
 type table struct {
 	items   []plan.Item
+	guarded []plan.Item // what the guards left of the items; the items themselves if there are none
 	fates   []plan.Fate // by considered row, before the first step
 	request plan.Request
 	tokens  uint64 // of the considered messages, as stored

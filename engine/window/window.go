@@ -82,6 +82,9 @@ type assembly struct {
 	compacted uint64
 	table     table
 	result    outcome
+	guards    []decision.Step // how the guards ended
+	guardsAsk uint64          // as outcome.ask, of the guards
+	checking  bool            // the guards look at the texts that later steps supplied
 	// verdicts are the outcomes of the pipeline's steps, for the circuit breaker; nil if they do not count for it.
 	verdicts []policy.Verdict
 	damage   int // number of messages that turned out to be unreadable
@@ -195,12 +198,18 @@ func (a *assembly) attempt(dst []byte) ([]byte, error) {
 	if err := a.tabulate(); err != nil {
 		return dst, err
 	}
+	if err := a.guard(); err != nil {
+		return dst, err
+	}
 	if _, over := a.overBudget(); over && a.shortened { // in the replay of such a window
 		if err := a.shorten(); err != nil {
 			return dst, err
 		}
 	}
 	if err := a.decide(a.limits); err != nil {
+		return dst, err
+	}
+	if err := a.guardSupplied(); err != nil {
 		return dst, err
 	}
 	return a.render(dst)

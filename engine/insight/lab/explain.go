@@ -66,7 +66,7 @@ func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id 
 	}
 	for _, s := range d.Shared.Steps {
 		out.Settings.Pipeline = append(out.Settings.Pipeline, project.PipelineStep{
-			Policy: policy.VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError})
+			Policy: policy.VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError, Guard: s.Guard})
 	}
 	out.Cut = d.Cut
 	made, err := svc.windows.Remake(ctx, c.Tenant, d, nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
@@ -72,12 +73,17 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id stri
 	if req.Pipeline != nil {
 		entries = req.Pipeline
 	}
-	own, err := svc.policies.Read(ctx, c.Tenant, svc.projects.OwnPolicies(entries))
+	guards, err := svc.guardsOf(d)
+	if err != nil {
+		return dst, err
+	}
+	entries = entries[len(project.Guards(entries)):]
+	own, err := svc.policies.Read(ctx, c.Tenant, svc.projects.OwnPolicies(slices.Concat(guards, entries)))
 	if err != nil {
 		return dst, err
 	}
 	settings.Pipeline = nil
-	ready, err := svc.policies.Resolver(ctx, c.Tenant, settings, own).Make(entries)
+	ready, err := svc.policies.Resolver(ctx, c.Tenant, settings, own).MakeGuarded(guards, entries)
 	if err != nil {
 		return dst, err
 	}
@@ -110,6 +116,19 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id stri
 		return dst, err
 	}
 	return is.AppendMembers(append(dst, members[:len(members)-1]...))
+}
+
+// guardsOf returns the guards of a decision, or if it has none those that its project has now: a fork can replace all
+// other steps.
+func (svc *Service) guardsOf(d *decision.Decision) ([]project.PipelineStep, error) {
+	if guards := project.Guards(d.Shared.Entries()); len(guards) > 0 {
+		return guards, nil
+	}
+	set, err := svc.projects.SetupOf(d.Project)
+	if err != nil {
+		return nil, err
+	}
+	return project.Guards(set.Settings.Pipeline), nil
 }
 
 // apply applies the changes of the fork to a request.

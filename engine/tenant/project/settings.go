@@ -58,9 +58,20 @@ type PipelineStep struct {
 	Policy  string          `json:"policy"`
 	Config  json.RawMessage `json:"config,omitempty"`
 	OnError string          `json:"on_error,omitempty"` // "" or "skip": continue; "error": refuse the request
+	// Guard means that the step runs before all others, on the whole table, and that a request is refused if it fails.
+	Guard bool `json:"guard,omitempty"`
 	// Standard means that Mneme or its operator chose the policy. It is then the built-in one, even if the tenant has a
 	// policy of the same name.
 	Standard bool `json:"-"`
+}
+
+// Guards returns the guards at the beginning of a pipeline.
+func Guards(pipeline []PipelineStep) []PipelineStep {
+	n := 0
+	for n < len(pipeline) && pipeline[n].Guard {
+		n++
+	}
+	return pipeline[:n]
 }
 
 // PipelineName returns the name of the setting that has a hook's pipeline.
@@ -452,5 +463,24 @@ func (s *Settings) check() error {
 	if err := s.ProxySettings.check(); err != nil {
 		return err
 	}
+	if err := s.checkGuarded(); err != nil {
+		return err
+	}
 	return s.TokenScale.check()
+}
+
+// checkGuarded checks that a pipeline with guards does not come with a setting of the proxy that goes around them.
+func (s *Settings) checkGuarded() error {
+	if len(Guards(s.Pipeline)) == 0 {
+		return nil
+	}
+	if s.ProxyMode != ModeAuto && s.ProxyMode != ModeAssemble {
+		return fault.InvalidField("proxy_mode", "guard_needs_window", "must be auto or assemble while the pipeline has guards, "+
+			"because the other modes send the client's own messages")
+	}
+	if len(s.ProxyTools) > 0 {
+		return fault.InvalidField("proxy_tools", "guard_needs_window", "must be empty while the pipeline has guards, because "+
+			"no window shows the results of these tools to them")
+	}
+	return nil
 }

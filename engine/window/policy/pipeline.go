@@ -27,12 +27,14 @@ type Step struct {
 	Hex     string          `json:"digest"` // Digest as sha256:HEX
 	Config  json.RawMessage `json:"config"`
 	OnError string          `json:"on_error,omitempty"`
+	Guard   bool            `json:"guard,omitempty"` // see project.PipelineStep
 	// Broken is the reason why a step of stored settings cannot run at present; its outcome is then unavailable.
 	Broken string `json:"broken,omitempty"`
 
 	Entries []plan.ConfigEntry `json:"-"`
 	Own     bool               `json:"-"` // the tenant's, not built in
 	pinned  bool               // the entry names the version
+	hook    plan.Hook
 }
 
 // Ready holds a project's settings, its pipeline ready to run, and the fallback pipeline, which runs if the pipeline's
@@ -71,7 +73,8 @@ func (e *Effective) Entries() []project.PipelineStep {
 	entries := make([]project.PipelineStep, len(e.Steps))
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError}
+		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError,
+			Guard: s.Guard}
 		var config map[string]any
 		defaults := historyDefaults(e.Settings, s.Policy)
 		maps.Copy(defaults, builtInDefaults(e.Settings, s.Policy))
@@ -162,12 +165,26 @@ func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, versio
 // Make prepares a pipeline and the fallback. Unless the resolver is lenient, it returns unknown_policy, hook_missing,
 // invalid_config, wrong_type, invalid_value or too_long for an invalid entry.
 func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
+	return r.MakeGuarded(nil, entries)
+}
+
+// MakeGuarded is Make for entries that come after guards, which stored settings have. Errors count entries without the
+// guards; if a guard has become invalid, only its own step fails.
+func (r *Resolver) MakeGuarded(guards, entries []project.PipelineStep) (*Ready, error) {
 	out := &Ready{Encoding: r.settings.Encoding(), Policies: r.policies}
 	out.Settings = r.settings
+	stored := *r
+	stored.Lenient = true
 	var err error
-	if out.Steps, err = r.pipeline(plan.HookAssemble, entries); err != nil {
+	if out.Steps, err = stored.pipeline(plan.HookAssemble, guards); err != nil {
 		return nil, err
 	}
+	r.partial = r.partial || stored.partial
+	steps, err := r.pipeline(plan.HookAssemble, entries)
+	if err != nil {
+		return nil, err
+	}
+	out.Steps = append(out.Steps, steps...)
 	if out.Fallback, err = r.pipeline(plan.HookAssemble, fallback); err != nil {
 		return nil, err
 	}
@@ -191,7 +208,13 @@ func (r *Resolver) pipeline(hook plan.Hook, entries []project.PipelineStep) ([]S
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
-		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError}
+		if entry.OnError == "error" && !hook.Assembles() && hook != plan.HookAdmit {
+			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip: nobody waits for %s", hook)
+		}
+		if wrong := checkGuard(hook, field, entries[:i], entry); wrong != nil {
+			return nil, wrong
+		}
+		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError, Guard: entry.Guard, hook: hook}
 		if wrong := r.step(&s, hook, settings, field, entry); wrong != nil {
 			if !r.Lenient {
 				return nil, wrong
@@ -203,6 +226,33 @@ func (r *Resolver) pipeline(hook plan.Hook, entries []project.PipelineStep) ([]S
 		steps = append(steps, s)
 	}
 	return steps, nil
+}
+
+// checkGuard checks that guards come before all other steps, and that they have no on_error, because a request is always
+// refused if one fails. Only pipelines of windows have guards.
+func checkGuard(hook plan.Hook, field string, before []project.PipelineStep, entry project.PipelineStep) *fault.Error {
+	if !entry.Guard {
+		return nil
+	}
+	if !hook.Assembles() {
+		return fault.InvalidField(field+".guard", "invalid_value", "must be left out: only a pipeline of windows has guards; use on_error")
+	}
+	if entry.OnError != "" {
+		return fault.InvalidField(field+".on_error", "invalid_value", "must be left out of a guard, whose failure always refuses the request")
+	}
+	if slices.ContainsFunc(before, func(e project.PipelineStep) bool { return !e.Guard }) {
+		return fault.InvalidField(field+".guard", "guard_not_first", "must come before all steps that are no guards")
+	}
+	return nil
+}
+
+// Guards returns the number of guards, which are the first steps.
+func (e *Effective) Guards() int {
+	n := slices.IndexFunc(e.Steps, func(s Step) bool { return !s.Guard })
+	if n < 0 {
+		return len(e.Steps)
+	}
+	return n
 }
 
 // setDepth copies the depth of a built-in step to the settings of later steps, so that the whole window has one depth.

@@ -56,12 +56,19 @@ export function PipelineEditor({ steps, onChange, policies }: { steps: Step[]; o
             <div class="editor-step">
               <button type="button" class="quiet small name" aria-expanded={open === i} onClick={() => setOpen(open === i ? undefined : i)}>
                 <span aria-hidden="true">{open === i ? '▾' : '▸'}</span> {i + 1} <b><Hostile text={step.policy} /></b>
+                {step.guard && <span class="muted" title="Runs first. If it fails, the request is refused.">guard</span>}
                 {step.config && Object.keys(step.config).length > 0 && <span class="muted">{Object.keys(step.config).length} set</span>}
               </button>
               <button type="button" class="quiet small" disabled={i === 0} aria-label={`Move ${step.policy} up`} onClick={() => move(i, i - 1)}>↑</button>
               <button type="button" class="quiet small" disabled={i === steps.length - 1} aria-label={`Move ${step.policy} down`} onClick={() => move(i, i + 1)}>↓</button>
               <button type="button" class="quiet small" aria-label={`Take ${step.policy} out`} onClick={() => onChange(steps.filter((_, j) => j !== i))}>✕</button>
             </div>
+            {open === i && (
+              <label class="check">
+                <input type="checkbox" checked={!!step.guard} onChange={(e) => change(i, e.currentTarget.checked ? { guard: true, on_error: undefined } : { guard: undefined })} />
+                Guard: runs first, and refuses the request if it fails
+              </label>
+            )}
             {open === i && <Config step={step} policies={policies} onChange={(config) => change(i, { config })} />}
           </li>
         ))}
