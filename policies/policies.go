@@ -14,6 +14,14 @@ var (
 	depthCompress []byte
 	//go:embed tool-pair-trim/tool-pair-trim.wasm
 	toolPairTrim []byte
+	//go:embed redact-secrets/redact-secrets.wasm
+	redactSecrets []byte
+	//go:embed guard-trust/guard-trust.wasm
+	guardTrust []byte
+	//go:embed refuse-noise/refuse-noise.wasm
+	refuseNoise []byte
+	//go:embed dedupe/dedupe.wasm
+	dedupe []byte
 )
 
 // Module is a built-in policy.
@@ -24,7 +32,8 @@ type Module struct {
 	Late bool
 }
 
-// BuiltIn returns the built-in policies in the order of the default pipeline.
+// BuiltIn returns the built-in policies: first those of the default pipeline, in its order, then those that decide
+// whether and how a memory is written.
 func BuiltIn() []Module {
 	return []Module{
 		{Name: "delegation-filter", Wasm: delegationFilter},
@@ -32,5 +41,9 @@ func BuiltIn() []Module {
 		{Name: "summarise", Wasm: summarise},
 		{Name: "depth-compress", Wasm: depthCompress},
 		{Name: "tool-pair-trim", Wasm: toolPairTrim},
+		{Name: "redact-secrets", Wasm: redactSecrets, Late: true},
+		{Name: "guard-trust", Wasm: guardTrust, Late: true},
+		{Name: "refuse-noise", Wasm: refuseNoise, Late: true},
+		{Name: "dedupe", Wasm: dedupe, Late: true},
 	}
 }

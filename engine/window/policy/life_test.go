@@ -222,9 +222,9 @@ func TestListingPolicies(t *testing.T) {
 		k.Advance(time.Second)
 		k.Upload(name, enginetest.Keeping(fmt.Sprint("list ", i)))
 	}
-	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle",
-		"summarise", "tool-pair-trim", "tool-result-clear", "zebra"}
-	for limit := 1; limit <= 9; limit++ {
+	want := []string{"alpha", "dedupe", "delegation-filter", "depth", "depth-compress", "guard-trust", "middle",
+		"redact-secrets", "refuse-noise", "summarise", "tool-pair-trim", "tool-result-clear", "zebra"}
+	for limit := 1; limit <= 13; limit++ {
 		var got []string
 		page := records.Page{Limit: limit}
 		for more := true; more; {

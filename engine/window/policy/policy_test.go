@@ -183,12 +183,14 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 	}
 }
 
-// The built-in policies pass the tests in their own manifests, through the same door.
+// The built-in policies pass the tests in their own manifests, through the same door. Those that have no windows have
+// none: package policies tests them.
 func TestBuiltInsPassTheirSelfTests(t *testing.T) {
 	k := enginetest.New(t)
 	for _, m := range policies.BuiltIn() {
 		v := k.Upload("my-"+m.Name, m.Wasm)
-		if last := v.Checks[len(v.Checks)-1]; last.Name != "self_tests" || last.Detail == "0 passed" {
+		if last := v.Checks[len(v.Checks)-1]; last.Name != "self_tests" ||
+			last.Detail == "0 passed" && !slices.Contains([]string{"guard-trust", "refuse-noise", "dedupe"}, m.Name) {
 			t.Errorf("%s: %+v", m.Name, last)
 		}
 	}
