@@ -245,7 +245,7 @@ func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 				continue
 			}
 			if !policy.Has(plan.HookAssemble) {
-				return fault.Errorf(fault.Conflict, "hook_missing",
+				return fault.Errorf(fault.Invalid, "hook_missing",
 					"version %d does not have the hook %s, which the pipeline of project %q needs", v.Version,
 					plan.HookAssemble, projectID)
 			}
