@@ -180,7 +180,8 @@ func (svc *Service) mergeRest(ctx context.Context, c ident.Caller, projectID str
 	}
 	revision := b.head.Revision
 	for i := range rest {
-		if out.add(&rest[i]); req.DryRun {
+		out.add(&rest[i])
+		if req.DryRun {
 			continue
 		}
 		append := TurnRequest{SessionID: b.id, Continues: rest[i].Continues, IfRevision: &revision, Mode: transcript.ModeRepair,

@@ -182,7 +182,8 @@ func TestMergeModel(t *testing.T) {
 			path = path[:rng.IntN(len(path)+1)]
 			for range 1 + rng.IntN(4) {
 				word := string(next)
-				if next++; rng.IntN(3) == 0 || len(path) == 0 {
+				next++
+				if rng.IntN(3) == 0 || len(path) == 0 {
 					word = "?" + word
 				}
 				path = append(path, word)

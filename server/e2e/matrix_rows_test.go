@@ -358,7 +358,8 @@ func newestTurn(c client, method, path, _ string) reply {
 	var session struct {
 		LastTurn int `json:"last_turn"`
 	}
-	if r.into(&session); session.LastTurn == 0 {
+	r.into(&session)
+	if session.LastTurn == 0 {
 		return r
 	}
 	return c.do(method, fmt.Sprint(at, "/turns/", session.LastTurn, query), nil)

@@ -68,7 +68,8 @@ func (m *model) remove(from, to int) {
 	for i := from; i <= to; i++ {
 		m.dead[i] = true
 	}
-	if r := Part(m.turn[from], uint64(from)+1, uint64(to)+1); !all {
+	r := Part(m.turn[from], uint64(from)+1, uint64(to)+1)
+	if !all {
 		m.runs = m.runs.Insert(r)
 		return
 	}
