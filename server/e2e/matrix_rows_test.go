@@ -105,6 +105,7 @@ func matrixRows() []matrixRow {
 			body: `{"session_id":"{session}","messages":[{"role":"user","content":"{marker}"}]}`},
 		{route: "POST " + project + "/sessions", least: agent, ok: 201, apart: 201, body: `{"id":"{new}","title":"{marker}"}`},
 		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, apart: 201, body: file},
+		{route: "POST " + project + "/import/foreign", least: agent, ok: 200, send: sendForeignFile},
 		{route: "POST " + session + "/rewind", least: agent, ok: 200, apart: 404, body: `{"to_turn":1}`},
 		{route: "POST " + session + "/erase", least: admin, ok: 200, consumes: true},
 		{route: "POST " + session + "/fork", least: agent, ok: 201, apart: 404, body: `{}`},
@@ -277,6 +278,12 @@ func sendTenantFile(c client, method, path, _ string) reply {
 			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
 		object{"type": "session_end", "turns": 1})
 	return c.do(method, path, file, "Content-Type", "application/x-ndjson")
+}
+
+// sendForeignFile imports a conversation of another program.
+func sendForeignFile(c client, method, path, _ string) reply {
+	file := fmt.Sprintf(`{"messages":[{"role":"user","content":%q},{"role":"assistant","content":"Yes."}]}`, mneme.unique("chat"))
+	return c.do(method, path, []byte(file), "Content-Type", "application/octet-stream")
 }
 
 // sendModule uploads a new module.
