@@ -69,11 +69,10 @@ func (m *model) remove(from, to int) {
 		m.dead[i] = true
 	}
 	r := Part(m.turn[from], uint64(from)+1, uint64(to)+1)
-	if !all {
-		m.runs = m.runs.Insert(r)
-		return
+	if all {
+		r = Run{Turns: [2]uint32{m.turn[from], m.turn[from]}, Messages: [2]uint64{uint64(first) + 1, uint64(last) + 1}}
 	}
-	m.runs = m.runs.Insert(Run{Turns: [2]uint32{m.turn[from], m.turn[from]}, Messages: [2]uint64{uint64(first) + 1, uint64(last) + 1}})
+	m.runs = m.runs.Insert(r)
 }
 
 // restore makes some messages of a living turn that were removed living again.
