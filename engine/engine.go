@@ -26,8 +26,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/likeness"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -49,7 +51,7 @@ type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     policy.Host
 	Tokens   transcript.Tokenizer
-	Analyser index.Analyser
+	Analyser *snowball.Analyser
 	BuiltIns []policy.BuiltIn
 
 	Logger       *slog.Logger
@@ -125,6 +127,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, window.NewReminders(e.Recall, e.Memories), e.Decisions,
 		cache.New(db, e.Sessions, o.HotBytes))
 	e.Trials = lab.New(db, e.Projects, e.Sessions, e.Policies, e.Decisions, e.Windows)
+	e.Trials.Comparer = likeness.New(o.Analyser)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
 	e.Dialogues = history.New(db, e.Projects, e.Sessions, o.HotBytes)
 	e.Tools = tools.New(db, e.Projects, e.Sessions, e.Memories, e.Recall)
