@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -222,9 +223,7 @@ func writeTar(to io.Writer, files []foundFile, sent *progress) error {
 			return err
 		}
 		_, err = io.CopyN(io.MultiWriter(t, sent), in, f.Size)
-		if cerr := in.Close(); err == nil {
-			err = cerr
-		}
+		err = cmp.Or(err, in.Close())
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", f.path, err)
 		}

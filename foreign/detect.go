@@ -115,7 +115,8 @@ func (l *leaf) detect() {
 func (l *leaf) detectJSON() {
 	n, bad := 0, 0
 	look := func(v *value) error {
-		if n++; v.reason != "" {
+		n++
+		if v.reason != "" {
 			bad++
 		}
 		if l.format = formatOf(parseObject(v.raw)); l.format != "" {

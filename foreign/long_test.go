@@ -15,7 +15,8 @@ type stretches struct {
 }
 
 func (s *stretches) Conversation(c *Conversation) (Added, error) {
-	if s.n++; c.After != s.last {
+	s.n++
+	if c.After != s.last {
 		s.t.Errorf("stretch %d follows %q, and the one before ends with %q", s.n, c.After, s.last)
 	}
 	for i, turn := range c.Turns {

@@ -181,8 +181,8 @@ func readResponses(src *source) error {
 			return unreadablef("too large: a log of items may have at most %d MiB", maxValue>>20)
 		}
 		o := parseObject(v.raw)
-		if at := o.time("created_at"); created.IsZero() {
-			created = at
+		if created.IsZero() {
+			created = o.time("created_at")
 		}
 		switch {
 		case o.text("object") == "response":

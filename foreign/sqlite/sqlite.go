@@ -394,7 +394,8 @@ func varint(b []byte) (v int64, n int) {
 	for n < len(b) && n < 8 {
 		c := b[n]
 		n++
-		if v = v<<7 | int64(c&0x7f); c < 0x80 {
+		v = v<<7 | int64(c&0x7f)
+		if c < 0x80 {
 			return v, n
 		}
 	}
