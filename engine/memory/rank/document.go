@@ -61,6 +61,17 @@ func (a Attrs) speaker() byte { return byte(a >> 3 & 63) }
 
 func (a Attrs) importance() float64 { return float64(min(a>>9&15, 14)) / 14 }
 
+// standing returns how far the importance is above the middle. Messages have no importance.
+func (a Attrs) standing() float64 {
+	if a.category() == Message {
+		return 0
+	}
+	return a.importance() - .5
+}
+
+// lowestStanding is the lowest value of Attrs.standing.
+const lowestStanding = -.5
+
 func (a Attrs) category() Category { return Category(a >> 13 & 3) }
 
 func (a Attrs) group() byte { return byte(a >> 23) }

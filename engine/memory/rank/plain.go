@@ -20,7 +20,7 @@ import (
 // keptFirst is the number of candidates kept at first, keptMore the factor by which it grows with each further search,
 // and glance the number of documents in the first glance.
 const (
-	keptFirst = 64
+	keptFirst = 32
 	keptMore  = 8
 	glance    = 512
 )
@@ -40,16 +40,18 @@ func (r *Ranking) plain() bool {
 type Shape struct {
 	plain    bool      // no document has neighbours
 	shortest []Posting // for each count in the list, a posting of the shortest document
+	standing float64   // the highest of its documents
 }
 
 // ShapeOf returns the shape of a list.
 func ShapeOf(list []Posting) *Shape {
-	s := &Shape{plain: true}
+	s := &Shape{plain: true, standing: lowestStanding}
 	var common [8]*Posting // by count
 	rest := map[uint32]*Posting{}
 	for i := range list {
 		p := &list[i]
 		s.plain = s.plain && p.Stream == 0
+		s.standing = max(s.standing, p.Attrs.standing())
 		if p.Count < uint32(len(common)) {
 			if common[p.Count] == nil || p.Len < common[p.Count].Len {
 				common[p.Count] = p
@@ -78,9 +80,16 @@ func (p *Postings) shape() *Shape {
 type lead struct {
 	word  int
 	list  []Posting // the part not passed yet
-	pairs float64   // the most that it adds to a score as part of a pair with a word that adds more
-	most  float64   // the most that this word adds to a score
-	upTo  float64   // the most that this word and those before it add to a score
+	pairs []partner // the pairs that it is in with words of later leads
+	most  float64   // the most that this word adds to a score by itself
+	upTo  float64   // the most that this word and those before it add to a score, with all their pairs
+	alone float64   // the most that they add to the score of a document with no word of a later lead
+}
+
+// partner is the other word of a pair.
+type partner struct {
+	word int
+	most float64 // what the pair adds
 }
 
 // leads returns the lists of all words, those of documents in blocks or those of fresh ones, sorted by how much they can
@@ -96,15 +105,21 @@ func (r *Ranking) leads(fresh bool) []lead {
 		out[i] = lead{word: i, list: list, most: r.shares[i] * r.saturated(r.mostOf(shape))}
 	}
 	slices.SortFunc(out, func(a, b lead) int { return cmp.Compare(a.most, b.most) })
+	together := make([]float64, len(out)) // the pairs of each lead with earlier ones
 	for _, p := range r.pairs {
-		lesser := slices.IndexFunc(out, func(l lead) bool { return l.word == p.first || l.word == p.second })
-		out[lesser].pairs += p.most
-		out[lesser].most += p.most
+		first := slices.IndexFunc(out, func(l lead) bool { return l.word == p.first })
+		second := slices.IndexFunc(out, func(l lead) bool { return l.word == p.second })
+		lesser, greater := min(first, second), max(first, second)
+		out[lesser].pairs = append(out[lesser].pairs, partner{out[greater].word, p.most})
+		together[greater] += p.most
 	}
-	sum := 0.0
+	upTo, alone := 0.0, 0.0
 	for i := range out {
-		sum += out[i].most
-		out[i].upTo = sum
+		upTo, alone = upTo+out[i].most, alone+out[i].most+together[i]
+		for _, p := range out[i].pairs {
+			upTo += p.most
+		}
+		out[i].upTo, out[i].alone = upTo, alone
 	}
 	return out
 }
@@ -116,6 +131,16 @@ func (r *Ranking) mostOf(s *Shape) (most float64) {
 		most = max(most, r.countOf(&s.shortest[i]))
 	}
 	return most
+}
+
+// importantMost returns the most that importance adds to the score of a document.
+func (r *Ranking) importantMost() float64 {
+	most := lowestStanding
+	for i := range r.Words {
+		w := &r.Words[i]
+		most = max(most, w.shape().standing, ShapeOf(w.Fresh).standing)
+	}
+	return r.Weights.Important * most
 }
 
 // others returns the most that anything other than words, length and importance adds to the score of a document without
@@ -140,7 +165,10 @@ const rounding = 1e-6
 // keepBest fills the heap with up to r.keep of the best documents that come after the last candidate of the previous
 // heap. All documents are plain. It fails if the ranking's context is done.
 func (r *Ranking) keepBest() error {
-	w := walk{Ranking: r, others: r.others(), worst: math.Inf(-1), row: make([]float64, len(r.Words))}
+	again++
+	w := walk{Ranking: r, others: r.others(), important: r.importantMost(), worst: math.Inf(-1),
+		row: make([]float64, len(r.Words))}
+	w.fillOnes()
 	all, before := r.leads(false), len(r.docs)
 	if last := len(all) - 1; last > 0 { // glance
 		w.leads, w.from = slices.Clone(all), last
@@ -175,13 +203,29 @@ func (r *Ranking) keepBest() error {
 // walk goes through the lists of all words and keeps the best documents.
 type walk struct {
 	*Ranking
-	leads  []lead
-	from   int        // leads before it lead to no document that could be kept
-	heads  []head     // a heap of the leads from there on, by where their lists begin
-	others float64    // see Ranking.others
-	worst  float64    // the score that a document needs to be kept
-	kept   worstFirst // at most Ranking.keep
-	row    []float64  // the row of Ranking.counts of the current document
+	leads     []lead
+	from      int        // leads before it lead to no document that could be kept
+	heads     []head     // a heap of the leads from there on, by where their lists begin
+	others    float64    // see Ranking.others
+	important float64    // see Ranking.importantMost
+	worst     float64    // the score that a document needs to be kept
+	kept      worstFirst // at most Ranking.keep
+	row       []float64  // the row of Ranking.counts of the current document
+	taken     []int32    // the leads whose words the current document contains
+	ones      [shortText]part
+}
+
+// shortText is the number of lengths of texts for which the part of a word that occurs once is calculated in advance.
+const shortText = 256
+
+// part is what a word that occurs in a document counts, and the same saturated.
+type part struct{ count, saturated float64 }
+
+func (w *walk) fillOnes() {
+	for n := range w.ones {
+		count := w.countOf(&Posting{Count: 1, Len: uint32(n)})
+		w.ones[n] = part{count, w.saturated(count)}
+	}
 }
 
 // run walks until no list leads further. It fails if the ranking's context is done.
@@ -200,6 +244,7 @@ func (w *walk) run() error {
 		if most < w.worst || w.bars(doc.Place) || !w.Filter.may(doc.Day, doc.Attrs) {
 			continue
 		}
+		scored++
 		if slot == len(w.docs) {
 			w.docs, w.counts = append(w.docs, found{}), append(w.counts, w.row...)
 		}
@@ -233,9 +278,9 @@ func (w *walk) run() error {
 // raise sets the score that a document needs to be kept, and stops words from leading that lead to none.
 func (w *walk) raise(worst float64) {
 	w.worst = max(w.worst, worst)
-	most := w.others + w.Weights.Length*fullness[fullLength] + w.Weights.Important/2
+	most := w.others + w.Weights.Length*fullness[fullLength] + w.important
 	before := w.from
-	for w.from < len(w.leads) && most+w.leads[w.from].upTo < w.worst {
+	for w.from < len(w.leads) && most+w.leads[w.from].alone < w.worst {
 		w.from++
 	}
 	if w.from > before {
@@ -306,21 +351,28 @@ func (w *walk) pass() {
 
 // next returns the next document that the lists lead to, or nil at the end, and an upper bound of its score. Words that
 // do not lead are looked up only if they can matter.
+var visited, again, scored int
+
 func (w *walk) next() (doc *Posting, most float64) {
+	visited++
 	if len(w.heads) == 0 {
 		return nil, 0
 	}
 	doc = &w.leads[w.heads[0].lead].list[0]
 	most = w.others + w.Weights.Length*fullness[min(doc.Len, fullLength)] + w.importanceOf(doc.Attrs)
 	clear(w.row)
+	w.taken = w.taken[:0]
 	for len(w.heads) > 0 && w.heads[0].pos == doc.Pos && w.heads[0].namespace == doc.Namespace {
-		most += w.take(&w.leads[w.heads[0].lead])
+		most += w.take(w.heads[0].lead)
 		w.pass()
+	}
+	for _, i := range w.taken {
+		most += w.paired(int(i))
 	}
 	for i := w.from - 1; i >= 0 && most+w.leads[i].upTo >= w.worst; i-- {
 		l := &w.leads[i]
 		if l.list = skipTo(l.list, doc.Place); len(l.list) > 0 && l.list[0].Place == doc.Place {
-			most += w.take(l)
+			most += w.take(i) + w.paired(i)
 		}
 	}
 	return doc, most
@@ -328,10 +380,26 @@ func (w *walk) next() (doc *Posting, most float64) {
 
 // take records how often the current document contains a word, whose list begins with it, and returns the word's part
 // of the score.
-func (w *walk) take(l *lead) float64 {
+func (w *walk) take(lead int) float64 {
+	l := &w.leads[lead]
+	w.taken = append(w.taken, int32(lead))
+	if p := &l.list[0]; p.Count == 1 && p.Len < shortText {
+		w.row[l.word] = w.ones[p.Len].count
+		return w.shares[l.word] * w.ones[p.Len].saturated
+	}
 	n := w.countOf(&l.list[0])
 	w.row[l.word] = n
-	return w.shares[l.word]*w.saturated(n) + l.pairs
+	return w.shares[l.word] * w.saturated(n)
+}
+
+// paired returns the most that the pairs of a lead with later ones that the current document contains add to its score.
+func (w *walk) paired(lead int) (most float64) {
+	for _, p := range w.leads[lead].pairs {
+		if w.row[p.word] > 0 {
+			most += p.most
+		}
+	}
+	return most
 }
 
 // isBefore is Compare for places without neighbours.

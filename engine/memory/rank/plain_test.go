@@ -3,6 +3,7 @@ package rank
 import (
 	"container/heap"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -30,10 +31,10 @@ func plainRequest(r *rand.Rand) Request {
 			q.Without[d.Place] = true
 		}
 	}
-	for range r.IntN(6) {
-		w := Postings{Typo: r.IntN(8) == 0}
+	for range r.IntN(6 + r.IntN(2)*20) {
+		w := Postings{Word: fmt.Sprint(len(q.Words)), Typo: r.IntN(8) == 0}
 		for _, d := range docs {
-			if r.IntN(1+len(q.Words)*7) == 0 {
+			if r.IntN(1+min(len(q.Words), 6)*7) == 0 {
 				d.Count = 1 + r.Uint32N(1<<r.IntN(4))
 				if fresh[d.Place] {
 					w.Fresh = append(w.Fresh, d)
@@ -43,6 +44,12 @@ func plainRequest(r *rand.Rand) Request {
 			}
 		}
 		q.Words = append(q.Words, w)
+	}
+	for range r.IntN(2) * len(q.Words) { // some twice, and some of words that no document contains
+		q.Pairs = append(q.Pairs, Pair{fmt.Sprint(r.IntN(len(q.Words))), fmt.Sprint(r.IntN(len(q.Words)))})
+	}
+	if r.IntN(3) == 0 { // Pairs decide.
+		q.Weights.Adjacent, q.Weights.Length, q.Weights.Important = 3, 0, 0
 	}
 	if r.IntN(4) == 0 {
 		q.Spans = []Span{{From: 20002, To: 20004}}
@@ -64,8 +71,8 @@ func TestKeepingTheBestEqualsKeepingAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few = &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx, keep: 1 + r.IntN(20)}
-		all := &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx}
+		few = &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, pairs: few.pairs, ctx: few.ctx, keep: 1 + r.IntN(20)}
+		all := &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, pairs: few.pairs, ctx: few.ctx}
 		all.Words = slices.Clone(all.Words)
 		if err := all.keepAll(); err != nil {
 			t.Fatal(err)
@@ -87,7 +94,7 @@ func TestKeepingTheBestEqualsKeepingAll(t *testing.T) {
 			}
 			a, b := heap.Pop(&few.heap).(Candidate), heap.Pop(&all.heap).(Candidate)
 			x, y := few.Why(&a), all.Why(&b)
-			if a.Place != b.Place || a.Score != b.Score || !slices.EqualFunc(x.Terms, y.Terms, func(s, t TermShare) bool {
+			if a.Place != b.Place || a.Score != b.Score || x.Adjacent != y.Adjacent || !slices.EqualFunc(x.Terms, y.Terms, func(s, t TermShare) bool {
 				return s.Word == t.Word && s.Share == t.Share
 			}) {
 				t.Fatalf("seed %d: candidate %d is %v %v %v, and %v %v %v where all are kept", seed, n, a.Place, a.Score, x, b.Place, b.Score, y)

@@ -178,12 +178,7 @@ func (r *Ranking) importance(c *Candidate) float64 {
 	return r.importanceOf(c.attrs)
 }
 
-func (r *Ranking) importanceOf(a Attrs) float64 {
-	if a.category() == Message {
-		return 0
-	}
-	return r.Weights.Important * (a.importance() - .5)
-}
+func (r *Ranking) importanceOf(a Attrs) float64 { return r.Weights.Important * a.standing() }
 
 // Why lists the parts of a score, which add up to it. Terms are the words that the document itself contains. Neighbours
 // is what the documents next to it add.
