@@ -17,11 +17,12 @@ const breakAfter = 5
 // maxStreaks is the maximum number of failing versions to remember.
 const maxStreaks = 10_000
 
-// versionID identifies a version of a tenant's policy. A number would not do, because numbers begin again after a
+// versionID identifies a version of a tenant's policy, and the hook at which it runs. A number would not do, because numbers begin again after a
 // policy was deleted.
 type versionID struct {
 	tenant, name string
 	digest       plan.Digest
+	hook         plan.Hook
 }
 
 // breaker counts failures in a row, in this process only. The zero value is ready to use.
@@ -45,12 +46,21 @@ func (b *breaker) note(v versionID, failed bool) int {
 	return b.streaks[v]
 }
 
-func (b *breaker) forget(v versionID) { b.note(v, false) }
+// forget forgets the failures of a version at all hooks.
+func (b *breaker) forget(tenant, name string, digest plan.Digest) {
+	for _, h := range plan.Hooks() {
+		b.note(versionID{tenant, name, digest, h}, false)
+	}
+}
 
-func (b *breaker) failures(v versionID) int {
+// failures returns the most failures in a row of a version at one hook.
+func (b *breaker) failures(tenant, name string, digest plan.Digest) (most int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.streaks[v]
+	for _, h := range plan.Hooks() {
+		most = max(most, b.streaks[versionID{tenant, name, digest, h}])
+	}
+	return most
 }
 
 // Verdict is the outcome of a step of a pipeline.
@@ -72,7 +82,7 @@ func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verd
 		if !s.Own || s.pinned || s.Guard || !v.telling() { // A guard is never set back.
 			continue
 		}
-		n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK)
+		n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest, s.hook}, v.Status != plan.StatusOK)
 		if n > 0 && n%breakAfter == 0 {
 			svc.setBack(context.WithoutCancel(ctx), tenant, s, v, n)
 		}

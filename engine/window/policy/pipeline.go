@@ -34,6 +34,7 @@ type Step struct {
 	Entries []plan.ConfigEntry `json:"-"`
 	Own     bool               `json:"-"` // the tenant's, not built in
 	pinned  bool               // the entry names the version
+	hook    plan.Hook
 }
 
 // Ready holds a project's settings, its pipeline ready to run, and the fallback pipeline, which runs if the pipeline's
@@ -207,10 +208,13 @@ func (r *Resolver) pipeline(hook plan.Hook, entries []project.PipelineStep) ([]S
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
+		if entry.OnError == "error" && !hook.Assembles() && hook != plan.HookAdmit {
+			return nil, fault.InvalidField(field+".on_error", "invalid_value", "must be skip: nobody waits for %s", hook)
+		}
 		if wrong := checkGuard(hook, field, entries[:i], entry); wrong != nil {
 			return nil, wrong
 		}
-		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError, Guard: entry.Guard}
+		s := Step{Config: json.RawMessage("{}"), OnError: entry.OnError, Guard: entry.Guard, hook: hook}
 		if wrong := r.step(&s, hook, settings, field, entry); wrong != nil {
 			if !r.Lenient {
 				return nil, wrong

@@ -176,7 +176,7 @@ func (svc *Service) SetLive(ctx context.Context, c ident.Caller, name string, sp
 	if err != nil {
 		return Policy{}, err
 	}
-	svc.breaker.forget(versionID{c.Tenant, name, plan.Digest(rec.version(spec.Version).Digest)})
+	svc.breaker.forget(c.Tenant, name, plan.Digest(rec.version(spec.Version).Digest))
 	return svc.shown(c.Tenant, rec), nil
 }
 

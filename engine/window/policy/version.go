@@ -89,7 +89,7 @@ func noVersion(name string, version int) *fault.Error {
 func (svc *Service) versionState(tenant string, p *record, v *versionEntry) VersionState {
 	digest := plan.Digest(v.Digest)
 	s := VersionState{Version: v.Version, Digest: hexDigest(digest), Size: v.Size, CreatedAt: &v.CreatedAt,
-		State: stateReady, Failures: svc.breaker.failures(versionID{tenant, p.Name, digest}), SetBack: v.SetBack}
+		State: stateReady, Failures: svc.breaker.failures(tenant, p.Name, digest), SetBack: v.SetBack}
 	switch {
 	case v.Version == p.Live:
 		s.State = stateLive
