@@ -26,8 +26,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/likeness"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -39,6 +41,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/admit"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
@@ -49,7 +52,7 @@ type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     policy.Host
 	Tokens   transcript.Tokenizer
-	Analyser index.Analyser
+	Analyser *snowball.Analyser
 	BuiltIns []policy.BuiltIn
 
 	Logger       *slog.Logger
@@ -131,6 +134,11 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Outbound = gateway.New(db, e.Projects, e.Sessions, e.Windows, e.Decisions)
 	e.Stats = stats.New(db, e.Projects)
 	e.Boards = board.New(db, e.Jobs)
+
+	admitting := admit.New(db, e.Projects, e.Memories, e.Recall, e.Policies, likeness.New(o.Analyser))
+	admitting.Count = e.Sessions.CountUntil
+	admitting.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
+	e.Memories.Admission = admitting
 
 	e.Windows.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
 	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn,

@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -170,13 +172,13 @@ func (svc *Service) enter(t *records.Tx, a *admitting, c *Candidate) error {
 // trusted as a model's at most.
 func (c *Candidate) replace(v *Verdict) error {
 	spec := *v.Spec
-	spec.Key, spec.Namespace = c.Spec.Key, c.Spec.Namespace
 	spec.Pinned, spec.Trust, spec.Sources, spec.Origin = c.Spec.Pinned, c.Spec.Trust, c.Spec.Sources, c.Spec.Origin
-	if err := spec.complete(); err != nil {
+	m, err := c.With(&spec)
+	if err != nil {
 		return err
 	}
 	was := c.Record
-	rec := &Record{Memory: spec.memory(c.Caller), Sessions: was.Sessions}
+	rec := &Record{Memory: m, Sessions: was.Sessions}
 	rec.Key, rec.Trust = was.Key, was.Trust
 	if rec.Content != was.Content || string(rec.Value) != string(was.Value) {
 		rec.Trust = least(rec.Trust, TrustModel)
@@ -279,4 +281,21 @@ func (r *Record) otherSources(than *Record) (out []Source) {
 // own, whose key Mneme may have made.
 func (out *stored) writtenTo(spec *Spec) string {
 	return cmp.Or(out.Merged, ID(spec.Namespace, cmp.Or(spec.Key, out.Made)))
+}
+
+// ReadSpec decodes a spec. It returns an error for unknown fields and wrong types.
+func ReadSpec(text []byte) (s Spec, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return s, d.Decode(&s)
+}
+
+// With returns the memory that another spec would store, which it completes and gives the candidate's key and namespace.
+// It returns the errors of Store.
+func (c *Candidate) With(spec *Spec) (Memory, error) {
+	spec.Key, spec.Namespace = c.Spec.Key, c.Spec.Namespace
+	if err := spec.complete(); err != nil {
+		return Memory{}, err
+	}
+	return spec.memory(c.Caller), nil
 }
