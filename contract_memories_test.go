@@ -85,7 +85,7 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "POST", forget, "", `{"dry_run":true}`, 422)
 	try(reader, "POST", forget, "", `{"namespace":["users"]}`, 403)
 	try(reader, "GET", memory, in, "", 200)
-	try(worker, "DELETE", memory, in, "", 200)
+	try(worker, "DELETE", memory, in, "", 204)
 	try(reader, "GET", memory, "", "", 200)
 	try(reader, "GET", memory+"/history", "", "", 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"french","limit":3}`, 200)
@@ -112,8 +112,8 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	}
 	try(reader, "POST", all+"/recall", "", `{"query":"french"}`, 403)
 	try(reader, "DELETE", memory, "", "", 403)
-	try(worker, "DELETE", memory, "", "", 200)
-	try(worker, "DELETE", memory, "", "", 200)
+	try(worker, "DELETE", memory, "", "", 204)
+	try(worker, "DELETE", memory, "", "", 404)
 	try(reader, "GET", memory, "", "", 404)
 	try(reader, "GET", memory+"/history", "", "", 404)
 
@@ -194,6 +194,6 @@ func (c *contract) conditionalWrites(t *testing.T, p *program, worker string) {
 	try("PATCH", "", `{"key":"other"}`, 422)
 	try("PATCH", "?namespace=absent", `{"content":"x"}`, 404)
 	try("DELETE", "", "", 412, "If-Match", first)
-	try("DELETE", "", "", 200, "If-Match", tag)
+	try("DELETE", "", "", 204, "If-Match", tag)
 	try("DELETE", "", "", 412, "If-Match", "*")
 }

@@ -56,7 +56,7 @@ func (s *Server) patchMemory(ctx context.Context, c *call[json.RawMessage]) (mem
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return memory.Memory{}, err
 	}
-	m, err := s.engine.Memories.Patch(ctx, c.caller, c.path("project"), id, patch, c.precondition())
+	m, err := s.engine.Memories.Patch(ctx, c.caller, c.once, c.path("project"), id, patch, c.precondition())
 	if err == nil {
 		c.tag(m.ETag)
 	}
@@ -142,12 +142,17 @@ func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (unlessKnown[m
 	return unlessKnown[memory.Memory]{m, slices.ContainsFunc(c.tags(fiber.HeaderIfNoneMatch), known)}, nil
 }
 
-func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.Forgotten, error) {
+// forgetMemory forgets a memory. It fails with not_found if there is none.
+func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (nothing, error) {
 	id, err := c.memoryID()
 	if err != nil {
-		return memory.Forgotten{}, err
+		return nothing{}, err
 	}
-	return s.engine.Memories.ForgetIf(ctx, c.caller, ident.Once{}, c.path("project"), id, c.precondition())
+	out, err := s.engine.Memories.ForgetIf(ctx, c.caller, c.once, c.path("project"), id, c.precondition())
+	if err == nil && !out.Forgotten {
+		err = fault.Errorf(fault.NotFound, "not_found", "no memory %q", c.path("memory"))
+	}
+	return nothing{}, err
 }
 
 func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {

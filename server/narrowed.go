@@ -18,7 +18,7 @@ var forNamespaces = []string{
 	"listNamespaces", "memoryHistory",
 	"listTools", "callTool", "mcp",
 	"appendTurn", "assemble", "listSessions", "createSession", "importSession", "getSession", "streamSession",
-	"deleteSession", "listMessages", "actOnSummary", "rewindSession", "forkSession", "exportSession",
+	"deleteSession", "listMessages", "getMessage", "getTurn", "actOnSummary", "rewindSession", "forkSession", "exportSession",
 	"listDecisions", "getDecision", "replayDecision", "getDecisionCase", "explainAbsence",
 	// Of the proxy, those for which the provider keeps nothing that another key could name.
 	"createChatCompletion", "createResponse", "createMessage", "countMessageTokens", "listModels", "getModel",

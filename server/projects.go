@@ -14,6 +14,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
+func (s *Server) createProject(ctx context.Context, c *call[project.NewSpec]) (project.Project, error) {
+	return s.engine.Projects.Create(ctx, c.caller, c.once, c.body)
+}
+
 func (s *Server) putProject(ctx context.Context, c *call[project.Spec]) (stored[project.Project], error) {
 	p, created, err := s.engine.Projects.Put(ctx, c.caller, c.path("project"), c.body)
 	return stored[project.Project]{p, created}, err

@@ -91,6 +91,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[records.List[decision.Row]]("DecisionList", sent),
 
 	schemaOf[project.Spec]("ProjectSpec", received),
+	schemaOf[project.NewSpec]("NewProject", received),
 	schemaOf[project.Project]("Project", sent),
 	schemaOf[records.List[project.Project]]("ProjectList", sent),
 	schemaOf[project.Settings]("Settings", sent),
@@ -127,7 +128,6 @@ var namedSchemas = []namedSchema{
 	schemaOf[records.List[memory.Memory]]("MemoryList", sent),
 	schemaOf[memory.Version]("MemoryVersion", sent),
 	schemaOf[records.List[memory.Version]]("MemoryVersionList", sent),
-	schemaOf[memory.Forgotten]("Forgotten", sent),
 	schemaOf[memory.ForgetMatching]("ForgetMatching", received),
 	schemaOf[memory.ForgottenMatching]("ForgottenMatching", sent),
 	schemaOf[records.List[memory.Namespace]]("NamespaceList", sent),

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/insight/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -65,6 +67,18 @@ func (s *Server) listMessages(ctx context.Context, c *call[nothing]) (list recor
 		return list, err
 	}
 	return s.engine.Sessions.ListMessages(ctx, c.caller, c.path("project"), c.path("session"), c.page, order)
+}
+
+func (s *Server) getMessage(ctx context.Context, c *call[nothing]) (session.Message, error) {
+	return s.engine.Sessions.Message(ctx, c.caller, c.path("project"), c.path("session"), c.path("message"))
+}
+
+func (s *Server) getTurn(ctx context.Context, c *call[nothing]) (list records.List[session.Message], err error) {
+	turn, err := strconv.ParseUint(c.path("turn"), 10, 32)
+	if err != nil {
+		return list, fault.Errorf(fault.NotFound, "not_found", "session %q has no turn %q", c.path("session"), c.path("turn"))
+	}
+	return s.engine.Sessions.Turn(ctx, c.caller, c.path("project"), c.path("session"), uint32(turn), c.page)
 }
 
 func (s *Server) forkSession(ctx context.Context, c *call[session.ForkRequest]) (session.Session, error) {

@@ -47,13 +47,13 @@ type Patched struct {
 
 // Patch changes a memory by its full name. A patch that changes nothing makes no new version. It returns not_found,
 // version_mismatch, and the errors of Store.
-func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
+func (svc *Service) Patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
 	expected Precondition) (Memory, error) {
 	c, err := reach(c, id)
 	if err != nil {
 		return Memory{}, err
 	}
-	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
+	out, err := svc.patch(ctx, c, once, projectID, id, patch, expected, nil)
 	return out.Memory, err
 }
 

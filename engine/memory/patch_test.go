@@ -23,7 +23,7 @@ func patched(k *enginetest.Kit, patch string, expected memory.Precondition) (mem
 	if err := json.Unmarshal([]byte(patch), &p); err != nil {
 		k.Fatal(err)
 	}
-	return k.Memories.Patch(k.Context(), k.Admin, ident.DefaultProject, "k", p, expected)
+	return k.Memories.Patch(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "k", p, expected)
 }
 
 // A patch changes what it names and nothing else. One that changes nothing makes no version.
@@ -136,7 +136,7 @@ func TestPreconditions(t *testing.T) {
 			known.Code != "version_mismatch" || *known.Current != fault.Current{Version: 1, ETag: m.ETag}) {
 			t.Errorf("%+v for the memory: %v", c.expected, err)
 		}
-		_, err = k.Memories.Patch(t.Context(), k.Admin, ident.DefaultProject, "free", nil, c.expected)
+		_, err = k.Memories.Patch(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "free", nil, c.expected)
 		if known, _ := errors.AsType[*fault.Error](err); known == nil || (known.Code == "not_found") != c.free ||
 			!c.free && (known.Code != "version_mismatch" || *known.Current != fault.Current{}) {
 			t.Errorf("%+v where there is none: %v", c.expected, err)

@@ -134,7 +134,7 @@ func TestTrustOfEdits(t *testing.T) {
 			if err := json.Unmarshal([]byte(body), &p); err != nil {
 				t.Fatal(err)
 			}
-			return k.Memories.Patch(ctx, c, ident.DefaultProject, "nuts", p, memory.Precondition{})
+			return k.Memories.Patch(ctx, c, ident.Once{}, ident.DefaultProject, "nuts", p, memory.Precondition{})
 		}
 	}
 	call := func(name, arguments string, sources ...memory.Source) func() (memory.Memory, error) {
@@ -226,7 +226,7 @@ func TestSourcesAreLimited(t *testing.T) {
 	for seq := 1; seq <= 20; seq++ {
 		raw := json.RawMessage(fmt.Sprintf(`[{"session_id":"s","seq":%d}]`, seq))
 		var err error
-		if m, err = k.Memories.Patch(k.Context(), k.Admin, ident.DefaultProject, "x", memory.Patch{"sources": raw}, memory.Precondition{}); err != nil {
+		if m, err = k.Memories.Patch(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "x", memory.Patch{"sources": raw}, memory.Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 	}

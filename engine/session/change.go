@@ -16,7 +16,7 @@ import (
 // Sent records how much of its history a client has sent so far. It is about the main agent's messages.
 type Sent struct {
 	align.Edge
-	// Marked are the removed turns that count as trimmed once the edge has moved often enough.
+	// Marked are the removed runs that count as trimmed once the edge has moved often enough.
 	Marked transcript.Runs `json:"marked,omitempty"`
 	// Edits counts how often the first messages of the line were changed.
 	Edits []uint8 `json:"edits,omitempty"`
@@ -79,7 +79,8 @@ func (svc *Service) NoteFork(ctx context.Context, c ident.Caller, projectID, id 
 
 // Change is what a client's request does to the middle of its history.
 type Change struct {
-	// Remove are runs of turns that the client no longer sends. Restore are runs that it sends again.
+	// Remove are runs of turns, or of some messages of a turn, that the client no longer sends. Restore are runs that it
+	// sends again, and that are applied first.
 	Remove, Restore []transcript.Run
 	// Edits are new versions of messages.
 	Edits []*transcript.Edit
@@ -167,8 +168,8 @@ func (svc *Service) changeCopies(t *records.Tx, c ident.Caller, projectID string
 	return nil
 }
 
-// change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
-// are superseded until then.
+// change applies what a request does to the middle of the session. Removed turns and messages stay stored and can be
+// restored; they are superseded until then.
 func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, c *Change) error {
 	if c == nil {
 		return nil
@@ -261,11 +262,23 @@ func (h *Head) note(c *Change) {
 	}
 }
 
-// restore counts the messages of a removed run again. It reports whether it did: not if the run is not removed, or if
-// its messages are absent.
+// restore counts the messages of a removed run again. It reports whether it did: not if nothing of the run is removed, or
+// if its messages are absent.
 func (svc *Service) restore(t *records.Tx, h *Head, r transcript.Run) (bool, error) {
-	if !h.Removed.Message(r.Messages[0]) || h.Absent.Message(r.Messages[0]) {
+	was := h.Superseded
+	if h.Removed.Messages(r.Messages[1]) == h.Removed.Messages(r.Messages[0]-1) || h.Absent.Message(r.Messages[0]) {
 		return false, nil
+	}
+	if r.Partial() && !was.Part(r.Messages[0]) { // The whole turn is removed, and its other messages stay so.
+		first, last, err := svc.PartBounds(t.Ctx, t.Tenant, h.Extent(), r.Messages[0])
+		if err != nil {
+			return false, err
+		}
+		turn := transcript.Run{Turns: [2]uint32{r.Turns[1], r.Turns[1]}, Messages: [2]uint64{first, last}}
+		h.Superseded, h.Removed = h.Superseded.Without(turn), h.Removed.Without(turn)
+		if all := transcript.Part(r.Turns[1], first, last); all.Messages != r.Messages {
+			h.Superseded, h.Removed = h.Superseded.Insert(all), h.Removed.Insert(all)
+		}
 	}
 	h.Superseded, h.Removed = h.Superseded.Without(r), h.Removed.Without(r)
 	hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
@@ -273,33 +286,82 @@ func (svc *Service) restore(t *records.Tx, h *Head, r transcript.Run) (bool, err
 		return false, err
 	}
 	for i := range hs {
-		h.count(&hs[i], 1)
+		if was.Message(hs[i].Seq) {
+			h.count(&hs[i], 1)
+		}
 	}
 	return true, nil
 }
 
+// MaxRemoved is the number of superseded runs from which on nothing more is removed from a session.
+const MaxRemoved = transcript.Max / 2
+
 // remove supersedes the messages of a run and closes its open calls. It reports whether it did: not if the run is
-// superseded already, is not made of whole turns or has messages that must stay, or if the session has too many runs.
+// superseded already or has messages that must stay, or if the session has too many runs.
 func (svc *Service) remove(t *records.Tx, h *Head, open *transcript.OpenCalls, r transcript.Run) (bool, error) {
-	if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= transcript.Max/2 {
+	if len(h.Superseded) >= MaxRemoved {
 		return false, nil
 	}
 	hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
-	if err != nil {
+	if err != nil || !removable(hs) {
 		return false, err
 	}
-	whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r)
-	if err != nil || !whole || !removable(hs) {
+	runs, err := svc.removedRuns(t, h, r, hs)
+	if err != nil {
 		return false, err
 	}
 	for i := range hs {
 		h.count(&hs[i], -1)
 	}
-	h.Superseded, h.Removed = h.Superseded.Insert(r), h.Removed.Insert(r)
+	for _, r := range runs {
+		h.Superseded, h.Removed = h.Superseded.Insert(r), h.Removed.Insert(r)
+	}
 	open.Calls = slices.DeleteFunc(open.Calls, func(c transcript.OpenCall) bool {
 		return r.Messages[0] <= c.Seq && c.Seq <= r.Messages[1]
 	})
 	return true, nil
+}
+
+// removedRuns returns the runs that a session is left without if a run is removed whose living messages are given: the
+// run itself if it consists of several turns, and otherwise one for each turn.
+func (svc *Service) removedRuns(t *records.Tx, h *Head, r transcript.Run, hs []transcript.Header) (transcript.Runs, error) {
+	if r.Turns[0] < r.Turns[1] {
+		if whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r); err != nil || whole {
+			return transcript.Runs{r}, err
+		}
+	}
+	var out transcript.Runs
+	for len(hs) > 0 {
+		n := slices.IndexFunc(hs, func(m transcript.Header) bool { return m.Turn != hs[0].Turn })
+		if n < 0 {
+			n = len(hs)
+		}
+		part, err := svc.completed(t, h, hs[:n])
+		if err != nil {
+			return nil, err
+		}
+		out, hs = append(out, part), hs[n:]
+	}
+	return out, nil
+}
+
+// completed returns the run of some messages of a turn, or that of the whole turn if nothing else of it lives.
+func (svc *Service) completed(t *records.Tx, h *Head, hs []transcript.Header) (transcript.Run, error) {
+	turn := hs[0].Turn
+	r := transcript.Part(turn, hs[0].Seq, hs[len(hs)-1].Seq)
+	first, last, err := svc.PartBounds(t.Ctx, t.Tenant, h.Extent(), r.Messages[0])
+	if err != nil {
+		return r, err
+	}
+	living := last - first + 1 - (h.Superseded.Messages(last) - h.Superseded.Messages(first-1))
+	if living > uint64(len(hs)) {
+		return r, nil
+	}
+	whole := transcript.Run{Turns: [2]uint32{turn, turn}, Messages: [2]uint64{first, last}}
+	if all, err := svc.wholeTurns(t.Ctx, t.Tenant, h, whole); err != nil || !all {
+		return r, err
+	}
+	return whole, nil
 }
 
 // count adds or subtracts the tokens of a message.

@@ -95,7 +95,13 @@ func (e Erased) describe() string {
 // eraseSome collects the writes of one commit of an erasure, and reports whether another one has to follow.
 func (svc *Service) eraseSome(t *records.Tx, h *Head, did *Erased, size *uint64) (more bool, err error) {
 	for _, r := range h.Superseded {
-		first, last := h.Absent.Stretch(r.Messages[0])
+		if r.Partial() {
+			if err := svc.erasePart(t, h, r, did, size); err != nil {
+				return false, err
+			}
+			continue
+		}
+		first, last := h.Absent.Turnwise().Stretch(r.Messages[0])
 		for last = min(last, r.Messages[1]); first <= last; {
 			if did.Messages >= transcript.EraseAtOnce {
 				return true, nil
@@ -108,7 +114,7 @@ func (svc *Service) eraseSome(t *records.Tx, h *Head, did *Erased, size *uint64)
 			*size += n
 			h.Absent = h.Absent.Merge(gone)
 			h.Bytes -= min(h.Bytes, n)
-			first, last = h.Absent.Stretch(first)
+			first, last = h.Absent.Turnwise().Stretch(first)
 			last = min(last, r.Messages[1])
 		}
 	}
@@ -129,6 +135,24 @@ func (svc *Service) eraseSome(t *records.Tx, h *Head, did *Erased, size *uint64)
 		h.forget()
 	}
 	return false, nil
+}
+
+// erasePart collects the writes that erase removed messages of a living turn.
+func (svc *Service) erasePart(t *records.Tx, h *Head, r transcript.Run, did *Erased, size *uint64) error {
+	was := h.Absent.Messages(r.Messages[1]) - h.Absent.Messages(r.Messages[0]-1)
+	left := r.Messages[1] - r.Messages[0] + 1 - was
+	if left == 0 {
+		return nil
+	}
+	n, err := svc.ErasePart(t, h.Incarnation, r)
+	if err != nil {
+		return err
+	}
+	did.Messages += left
+	*size += n
+	h.Absent = h.Absent.Insert(r)
+	h.Bytes -= min(h.Bytes, n)
+	return nil
 }
 
 // eraseRest collects the writes that delete earlier versions of the summary, a summary in progress, and open turns.

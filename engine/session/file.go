@@ -46,6 +46,8 @@ type FileMessage struct {
 	Delegation string        `json:"delegation_id,omitempty"`
 	CreatedAt  time.Time     `json:"created_at"`
 	Made       *prefix.Place `json:"made,omitempty"` // the prompt that a model answered with the message; nil if unknown
+	// Removed means that a client removed the message from its turn. It lives again once the client sends it again.
+	Removed bool `json:"removed,omitempty"`
 	// Reminder is what windows showed before the message, or before an earlier one; nil if nothing.
 	Reminder *reminder.Bound `json:"reminder,omitempty"`
 	// SourceIDs are the ids that the message has in the file of another program, of which it may join several records.
@@ -120,8 +122,8 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 	err := svc.EachMessage(ctx, tenant, head.Extent(), head.Absent, func(h *transcript.Header, m *chat.Message) error {
 		at := records.TimeOf(h.Created)
 		if h.Turn != turn.Turn || len(turn.Messages) == maxTurnMessages {
-			next := FileTurn{Turn: h.Turn, CreatedAt: at, Superseded: head.Superseded.Message(h.Seq),
-				Removed: head.Removed.Message(h.Seq)}
+			next := FileTurn{Turn: h.Turn, CreatedAt: at, Superseded: head.Superseded.Turnwise().Message(h.Seq),
+				Removed: head.Removed.Turnwise().Message(h.Seq)}
 			if err := begin(next); err != nil {
 				return err
 			}
@@ -131,8 +133,9 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 			made = &h.Made
 		}
 		turn.Messages = append(turn.Messages, FileMessage{Format: m.Format.String(), Agent: h.Agent, Made: made,
-			Delegation: h.Delegation, CreatedAt: at, Reminder: h.Filed(head.Absent), SourceIDs: h.Sources,
-			Message: m.Raw})
+			Delegation: h.Delegation, CreatedAt: at, Removed: head.Removed.Part(h.Seq), Reminder: h.Filed(head.Absent),
+			SourceIDs: h.Sources,
+			Message:   m.Raw})
 		return nil
 	})
 	if err == nil {
@@ -210,7 +213,8 @@ func (ft *FileTurn) parse(parser transcript.Parser, created time.Time) (*transcr
 			at = created
 		}
 		left, err := t.Post(parser, &transcript.Posted{Format: fm.Format, JSON: fm.Message, Agent: fm.Agent,
-			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, SourceIDs: fm.SourceIDs, At: at, Turn: ft.Turn, Index: i})
+			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, SourceIDs: fm.SourceIDs, Removed: fm.Removed,
+			At: at, Turn: ft.Turn, Index: i})
 		if err != nil {
 			return nil, nil, err
 		}

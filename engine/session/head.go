@@ -47,8 +47,8 @@ type Head struct {
 	// because the session is a copy of the living messages.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Absent     transcript.Runs `json:"absent,omitempty"`
-	// Removed are the superseded turns that a client has left out of its history. They are restored if it sends them
-	// again. Changes counts the commits that removed or restored turns.
+	// Removed are the superseded turns and messages that a client has left out of its history. They are restored if it
+	// sends them again. Changes counts the commits that removed or restored some.
 	Removed transcript.Runs `json:"removed,omitempty"`
 	Changes uint32          `json:"changes,omitempty"`
 	// Edits is the number of changes that gave messages new versions. Each has a record; see transcript.Change.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -140,12 +141,29 @@ func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (ski
 		if ft.Superseded {
 			h.Tokens, h.Asked = tokens, asked
 		}
+		for i := range turn.Removed {
+			h.count(&headers[i], -1)
+		}
+		if h.Superseded.Message(h.Asked) {
+			h.Asked = askedOf(headers, turn.Removed, asked)
+		}
 		turn.Names(&h.Names)
 		if !ft.Superseded {
 			in.date(headers)
 		}
 		return nil
 	})
+}
+
+// askedOf returns the newest user message outside delegations of a turn's messages that are not removed, or else the one
+// before.
+func askedOf(headers []transcript.Header, removed map[int]bool, before uint64) uint64 {
+	for i := range headers {
+		if m := &headers[i]; m.Role == plan.RoleUser && m.Delegation == "" && !removed[i] {
+			before = m.Seq
+		}
+	}
+	return before
 }
 
 // date makes the time of the newest message the session's last activity. If the file does not say when the session was

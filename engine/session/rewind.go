@@ -103,7 +103,7 @@ func (svc *Service) rewind(t *records.Tx, set *project.Setup, h *Head, open *tra
 				"or go on in a fork of the session", transcript.Max, transcript.Max)
 	}
 	h.Superseded, h.Asked = runs, u.Asked
-	h.Removed = h.Removed.Upto(u.Messages[0] - 1)
+	h.Removed = h.Removed.Before(u.Turns[0])
 	h.Lineage = h.Lineage.Branch("rewind", u.Run)
 	for i := range h.Tokens {
 		h.Tokens[i] -= min(h.Tokens[i], u.Tokens[i])

@@ -5,7 +5,7 @@ import "fmt"
 // Layout is the version of the layout of stored records. Increase it with any change after which an earlier version
 // of Mneme cannot read new records, or this version cannot read old ones. Data folders, backups and tenants' export
 // files name it, and one with another number is refused.
-const Layout = 1
+const Layout = 2
 
 // LayoutError is returned for data that a version of Mneme with another layout of stored records wrote.
 type LayoutError struct {

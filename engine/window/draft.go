@@ -74,9 +74,21 @@ func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns 
 		}
 		h.Turns = max(h.Turns, headers[0].Turn)
 		h.Messages += uint64(len(headers))
-		v.Append(headers)
-		for i, rows := 0, v.Rows[len(v.Rows)-len(headers):]; i < len(rows); i++ {
-			rows[i].Message.Store(&t.Messages[i].Message)
+		var shown []transcript.Header
+		for i := range headers {
+			if t.Removed[i] {
+				h.Superseded = h.Superseded.Join(transcript.Part(headers[i].Turn, headers[i].Seq, headers[i].Seq))
+			} else {
+				shown = append(shown, headers[i])
+			}
+		}
+		at := len(v.Rows)
+		v.Append(shown)
+		for i := range t.Messages {
+			if !t.Removed[i] {
+				v.Rows[at].Message.Store(&t.Messages[i].Message)
+				at++
+			}
 		}
 	}
 	v.Head = h

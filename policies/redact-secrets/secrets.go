@@ -227,7 +227,8 @@ func cardNumber(s string, at int) int {
 func network(digits []byte) bool {
 	two := int(digits[0])*10 + int(digits[1])
 	four := two*100 + int(digits[2])*10 + int(digits[3])
-	switch n := len(digits); {
+	n := len(digits)
+	switch {
 	case digits[0] == 4:
 		return n == 13 || n == 16 || n == 19
 	case two >= 51 && two <= 55, four >= 2221 && four <= 2720, four == 6011, two == 65, four >= 6440 && four <= 6499,

@@ -303,7 +303,7 @@ func (c *clusterRun) remember(r *rand.Rand, i, n int) {
 		"Idempotency-Key", name(n)))
 	gone := n - 8
 	if gone >= 2 {
-		status(200, 404)(c.send(any(), "DELETE", path+"/"+name(gone), nil)) // 404: it was forgotten, but the answer was lost
+		status(204, 404)(c.send(any(), "DELETE", path+"/"+name(gone), nil)) // 404: it was forgotten, but the answer was lost
 	}
 	for _, look := range []struct {
 		n    int

@@ -197,7 +197,7 @@ func TestLedgerForgets(t *testing.T) {
 		if w := c.longTalk("s"); strings.Contains(string(promptOf(w)), "ZX12345") || gone(w) == "" {
 			t.Errorf("the window shows a memory of a turn that is gone: %s", promptOf(w))
 		}
-		c.do("DELETE", c.path("/memories/order"), nil).want(200)
+		c.do("DELETE", c.path("/memories/order"), nil).want(204)
 		names(t, c.small("s"), false)
 	})
 	t.Run("removed and edited through the proxy", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -69,6 +70,8 @@ func matrixRows() []matrixRow {
 		{route: "GET " + project + "/sessions", least: reader, ok: 200, apart: 200},
 		{route: "GET " + session, least: reader, ok: 200, apart: 404},
 		{route: "GET " + session + "/messages", least: reader, ok: 200, apart: 404},
+		{route: "GET " + session + "/messages/{message}", least: reader, ok: 200, apart: 404},
+		{route: "GET " + session + "/turns/{turn}", least: reader, ok: 200, apart: 404, send: newestTurn},
 		{route: "GET " + session + "/export", least: reader, ok: 200, apart: 404},
 		{route: "GET " + project + "/decisions", least: reader, ok: 200, apart: 404, query: "session_id={session}&outcome=ok"},
 		{route: "GET " + decision, least: reader, ok: 200, apart: 404},
@@ -106,6 +109,7 @@ func matrixRows() []matrixRow {
 		{route: "POST " + session + "/erase", least: admin, ok: 200, consumes: true},
 		{route: "POST " + session + "/fork", least: agent, ok: 201, apart: 404, body: `{}`},
 		{route: "POST " + session + "/summary", least: agent, ok: 200, apart: 404, body: `{"action":"reset"}`},
+		{route: "POST /api/v1/projects", least: admin, ok: 201, in: 404, out: 404, body: `{"id":"{new}","name":"{marker}"}`},
 		{route: "PUT " + project, least: admin, ok: 200, body: `{"name":"{marker}"}`},
 		{route: "PATCH " + project + "/settings", least: admin, ok: 200, body: `{"history_max_messages":49}`},
 		{route: "POST /api/v1/policies", least: admin, ok: 201, query: "name={new}", send: sendModule, in: 403,
@@ -203,7 +207,7 @@ func memoryRows() []matrixRow {
 		{route: "POST " + memories, least: agent, ok: 201, apart: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
 		{route: "PATCH " + memories + "/{memory}", least: agent, ok: 200, apart: 404, body: `{"importance":0.7}`},
 		{route: "PUT " + memories + "/{memory}", least: agent, ok: 200, apart: 201, body: `{"content":"more of {marker}"}`},
-		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, apart: 200, consumes: true},
+		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 204, apart: 204, consumes: true, send: storeAndForget},
 	}
 }
 
@@ -295,7 +299,7 @@ func (h *tenancy) furnish() {
 	c.post(at("/projects/{project}/turns"), object{"session_id": session, "messages": []object{user("I am " + h.marker),
 		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker),
 		assistant(h.marker)}}).want(201).into(&turn)
-	h.things["message"] = turn.Messages[0].ID
+	h.things["message"], h.things["turn"] = turn.Messages[0].ID, "1"
 	h.secrets = append(h.secrets, turn.Messages[0].ID[:len("msg_")+8])
 	var window struct {
 		DecisionID string `json:"decision_id"`
@@ -329,6 +333,35 @@ func (h *tenancy) furnish() {
 	c.do("PATCH", at("/projects/{project}/settings"), object{"history_max_messages": 48}).want(200)
 	c.do("PUT", at("/boards/{board}/values/{value}"), object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
+}
+
+// storeAndForget forgets a memory that it has stored: a key that is narrowed to a namespace forgets that of its own.
+func storeAndForget(c client, method, path, _ string) reply {
+	if r := c.do("PUT", path, object{"content": "stays no longer"}); r.status >= 400 {
+		return r
+	}
+	return c.do(method, path, nil)
+}
+
+// newestTurn asks for the session's newest turn, because other rows take back earlier ones. It answers as the session
+// does if that is refused, or if no turn is left.
+func newestTurn(c client, method, path, _ string) reply {
+	at, query, _ := strings.Cut(path, "?")
+	at = at[:strings.LastIndex(at, "/turns/")]
+	if query != "" {
+		query = "?" + query
+	}
+	r := c.do(method, at+query, nil)
+	if r.status != 200 {
+		return r
+	}
+	var session struct {
+		LastTurn int `json:"last_turn"`
+	}
+	if r.into(&session); session.LastTurn == 0 {
+		return r
+	}
+	return c.do(method, fmt.Sprint(at, "/turns/", session.LastTurn, query), nil)
 }
 
 // describedRoutes returns all routes of the two descriptions.

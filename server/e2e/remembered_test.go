@@ -151,7 +151,7 @@ func TestDecisionsNameTheirMemories(t *testing.T) {
 			t.Errorf("%s the decision still shows it: %s", when, body)
 		}
 	}
-	c.do("DELETE", c.path("/memories/home"), nil).want(200)
+	c.do("DELETE", c.path("/memories/home"), nil).want(204)
 	gone("after it is forgotten")
 	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
 	gone("after another takes its key")
@@ -194,7 +194,7 @@ func TestReportsOutliveMemories(t *testing.T) {
 	for _, id := range ids {
 		before = append(before, look(id))
 	}
-	c.do("DELETE", c.path("/memories/home"), nil).want(200)
+	c.do("DELETE", c.path("/memories/home"), nil).want(204)
 	for i, id := range ids {
 		d := look(id)
 		if d.Purged == "" || len(d.Report) == 0 || string(encodeJSON(t, d.Report)) != string(encodeJSON(t, before[i].Report)) ||

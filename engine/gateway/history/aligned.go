@@ -270,14 +270,16 @@ type editing struct {
 	change  session.Change
 	rewrite align.Pair // where the rest of the request replaces the stored messages; Stored < 0 means nowhere
 	older   int        // the number of messages that the client regularly trims from the line
+	// unresolved says that the request refers to unknown items, so that what it seems to leave out may be among them.
+	unresolved bool
 }
 
-// editing determines what a request changes in a line: which turns it removes or restores, and from where it replaces
-// the line.
+// editing determines what a request changes in a line: which turns and messages it removes or restores, and from where it
+// replaces the line.
 func (x *Exchange) editing(f *found, places []place) (e editing) {
 	a, s := f.aligned, f.stored
 	sent := s.sent()
-	e.rewrite.Stored = -1
+	e.rewrite.Stored, e.unresolved = -1, x.unresolved
 	if x.Delegation != "" || f.head == nil {
 		return e // A sub-agent may not take back what other agents said.
 	}
@@ -418,34 +420,40 @@ func (s *storedLine) partial(run align.Run) bool {
 	return run.From < run.To
 }
 
-// remove marks the whole turns of a run as removed. If the run covers part of a turn, it rewrites the line from there.
-// If rewrite is nil, the part stays.
+// remove marks the messages of a run as removed. If it covers part of a turn that cannot be removed separately, it rewrites
+// the line from there. If rewrite is nil, the part stays.
 func (e *editing) remove(s *storedLine, a *align.Aligned, run align.Run, rewrite func(align.Pair)) {
 	for t := run.From; t < run.To; {
-		turn, from := s.all.turn[t], t
-		for t < run.To && s.all.turn[t] == turn {
-			t++
-		}
-		if !s.lives(from) {
-			continue
-		}
-		if from > 0 && s.all.turn[from-1] == turn || t < s.upto && s.all.turn[t] == turn {
-			if rewrite != nil {
-				rewrite(align.Pair{Stored: from, Request: requestAt(a, t)})
-			}
-			continue
+		turn, from, living := s.all.turn[t], t, false
+		for ; t < run.To && s.all.turn[t] == turn; t++ {
+			living = living || s.lives(t)
 		}
 		r := transcript.Run{Turns: [2]uint32{turn, turn}, Messages: [2]uint64{s.all.about[from].seq, s.all.about[t-1].seq}}
-		if n := len(e.change.Remove); n > 0 && joins(e.change.Remove[n-1], r) {
+		n := len(e.change.Remove)
+		switch whole := (from == 0 || s.all.turn[from-1] != turn) && (t == s.upto || s.all.turn[t] != turn); {
+		case !living:
+		case whole && n > 0 && joins(e.change.Remove[n-1], r):
 			e.change.Remove[n-1].Turns[1], e.change.Remove[n-1].Messages[1] = turn, r.Messages[1]
-		} else {
+		case whole:
 			e.change.Remove = append(e.change.Remove, r)
+		case !e.unresolved && s.separable(from, t) && len(s.place.head.Superseded)+n < session.MaxRemoved:
+			e.change.Remove = append(e.change.Remove, transcript.Part(turn, r.Messages[0], r.Messages[1]))
+		case rewrite != nil:
+			rewrite(align.Pair{Stored: from, Request: requestAt(a, t)})
 		}
 	}
 }
 
+// separable reports whether the messages [from, to) of a turn can be removed or restored without its others: no others
+// are stored between them, and calls are together with their results.
+func (s *storedLine) separable(from, to int) bool {
+	about := s.all.about
+	return about[to-1].seq-about[from].seq == uint64(to-1-from) && about[from].role != align.Result &&
+		(to == s.upto || s.all.turn[to] != s.all.turn[from] || about[to].role != align.Result)
+}
+
 func joins(a, b transcript.Run) bool {
-	return a.Turns[1]+1 == b.Turns[0] && a.Messages[1]+1 == b.Messages[0]
+	return !a.Partial() && a.Turns[1]+1 == b.Turns[0] && a.Messages[1]+1 == b.Messages[0]
 }
 
 // requestAt returns the index of the request's message with which the line continues after a stored index.
@@ -461,23 +469,33 @@ func requestAt(a *align.Aligned, stored int) int {
 	return at
 }
 
-// restore restores the removed turns that the request sends again in their places.
+// restore restores the removed turns and messages that the request sends again in their places.
 func (e *editing) restore(s *storedLine, a *align.Aligned) {
 	end := min(a.Keep, s.upto)
 	if e.rewrite.Stored >= 0 {
 		end = min(end, e.rewrite.Stored)
 	}
-	missing := func(i int) bool {
-		return slices.ContainsFunc(a.Missing, func(r align.Run) bool { return r.From <= i && i < r.To })
+	again := func(i int) bool {
+		return i < end && !s.lives(i) && !slices.ContainsFunc(a.Missing, func(r align.Run) bool { return r.From <= i && i < r.To })
 	}
 	for t := 0; t < s.upto; {
-		turn, from, sends := s.all.turn[t], t, true
-		for ; t < s.upto && s.all.turn[t] == turn; t++ {
-			sends = sends && t < end && !missing(t)
-		}
-		if sends && !s.lives(from) {
-			e.change.Restore = append(e.change.Restore, transcript.Run{Turns: [2]uint32{turn, turn},
-				Messages: [2]uint64{s.all.about[from].seq, s.all.about[t-1].seq}})
+		turn, begin := s.all.turn[t], t
+		for t < s.upto && s.all.turn[t] == turn {
+			from := t
+			for t < s.upto && s.all.turn[t] == turn && again(t) {
+				t++
+			}
+			if from == t {
+				t++
+				continue
+			}
+			r := transcript.Part(turn, s.all.about[from].seq, s.all.about[t-1].seq)
+			if from == begin && (t == s.upto || s.all.turn[t] != turn) {
+				r.Turns[0] = turn
+			} else if !s.separable(from, t) {
+				continue
+			}
+			e.change.Restore = append(e.change.Restore, r)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // copiesOf returns the same changes for the session and its forks, as far as they have copies of what a request changes
 // or removes. A fork is a copy, so recall would otherwise find there what is gone here. Copies of edited messages get
-// the new versions. Turns with copies of removed messages are removed.
+// the new versions. Copies of removed messages are removed, and so are the turns of removed calls.
 func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session.Copy) {
 	gone, edits := x.goneFrom(f, e), map[int]*transcript.Edit{}
 	for _, v := range e.change.Edits {
@@ -35,7 +35,7 @@ func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session
 			if v := edits[of]; v != nil {
 				c.Edits = append(c.Edits, &transcript.Edit{Seq: p.line.about[at].seq, Format: v.Format, Elements: v.Elements})
 			} else {
-				c.Remove = p.line.withTurnOf(c.Remove, at)
+				c.Remove = p.line.withRunOf(c.Remove, at)
 			}
 		}
 		if c.Edits != nil || c.Remove != nil {
@@ -45,11 +45,20 @@ func (x *Exchange) copiesOf(f *found, e *editing, places []place) (out []session
 	return out
 }
 
-// withTurnOf adds the turn of a message to runs, unless it is the last of them already.
-func (l line) withTurnOf(runs []transcript.Run, at int) []transcript.Run {
-	turn := l.turn[at]
-	if n := len(runs); n > 0 && runs[n-1].Turns[1] == turn {
+// withRunOf adds a message to runs: the message itself, or its turn if it is a call or a result. The turn may be the last
+// of them already.
+func (l line) withRunOf(runs []transcript.Run, at int) []transcript.Run {
+	turn, n := l.turn[at], len(runs)
+	if n > 0 && runs[n-1].Turns == [2]uint32{turn, turn} {
 		return runs
+	}
+	if role := l.about[at].role; role != align.Call && role != align.Result {
+		seq := l.about[at].seq
+		if n > 0 && runs[n-1].Turns[1] == turn && runs[n-1].Messages[1]+1 == seq {
+			runs[n-1].Messages[1] = seq
+			return runs
+		}
+		return append(runs, transcript.Part(turn, seq, seq))
 	}
 	first := slices.Index(l.turn, turn)
 	last := first

@@ -20,6 +20,7 @@ import (
 // figures count what happened in all conversations: events by name, and the conversations in which each fault occurred.
 type figures struct {
 	requests, messages, gone int
+	absent                   int // messages that are stored nowhere
 	exempt, exemptRecallable int // texts that were edited or deleted where nobody can see it
 	lost                     int
 	cases                    map[align.Case]int
@@ -327,9 +328,13 @@ func TestCampaignHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d conversations, %d requests, %d messages, %d texts gone, cases %v, %d not stored", n, f.requests, f.messages, f.gone, f.cases, f.lost)
+	t.Logf("%d messages are stored nowhere, in %d conversations", f.absent, len(f.faulty["absent"]))
+	if 1000*f.absent > f.messages {
+		t.Errorf("%d of %d messages are stored nowhere: %v", f.absent, f.messages, f.faulty["absent"])
+	}
 	t.Logf("%d texts are gone where nobody can see it, %d of them live", f.exempt, f.exemptRecallable)
 	for kind, share := range map[string]float64{"sent_not_request": 0, "sent_mixed": 0, "mixed": 0, "twice": 0, "sent_gone": 10. / 20_000,
-		"recall_gone": 40. / 20_000, "absent": .004} {
+		"recall_gone": 40. / 20_000} {
 		if most := max(share*float64(n), min(1, share*1e6)); float64(len(f.faulty[kind])) > most {
 			t.Errorf("%s in %d of %d conversations, at most %.0f may: %v", kind, len(f.faulty[kind]), n, most, f.faulty[kind][:min(20, len(f.faulty[kind]))])
 		}

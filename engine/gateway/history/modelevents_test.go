@@ -317,6 +317,7 @@ func (w *world) end() {
 			}
 			w.f.messages++
 			if !stored {
+				w.f.absent++
 				w.fault("absent", m.text)
 			}
 			for id, list := range living {

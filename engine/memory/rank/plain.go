@@ -165,7 +165,6 @@ const rounding = 1e-6
 // keepBest fills the heap with up to r.keep of the best documents that come after the last candidate of the previous
 // heap. All documents are plain. It fails if the ranking's context is done.
 func (r *Ranking) keepBest() error {
-	again++
 	w := walk{Ranking: r, others: r.others(), important: r.importantMost(), worst: math.Inf(-1),
 		row: make([]float64, len(r.Words))}
 	w.fillOnes()
@@ -244,7 +243,6 @@ func (w *walk) run() error {
 		if most < w.worst || w.bars(doc.Place) || !w.Filter.may(doc.Day, doc.Attrs) {
 			continue
 		}
-		scored++
 		if slot == len(w.docs) {
 			w.docs, w.counts = append(w.docs, found{}), append(w.counts, w.row...)
 		}
@@ -351,10 +349,7 @@ func (w *walk) pass() {
 
 // next returns the next document that the lists lead to, or nil at the end, and an upper bound of its score. Words that
 // do not lead are looked up only if they can matter.
-var visited, again, scored int
-
 func (w *walk) next() (doc *Posting, most float64) {
-	visited++
 	if len(w.heads) == 0 {
 		return nil, 0
 	}

@@ -254,19 +254,23 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 // removeSuperseded removes from the index a chunk of the documents of messages that a rewind took back, and reports
 // whether there are more.
 func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
-	oldest := m.head.Messages + 1 // of the messages that may still have documents
-	for _, r := range m.head.Superseded {
-		if !slices.Contains(m.state.Superseded, r) {
-			oldest = r.Messages[0]
-			break
-		}
-	}
-	if oldest > m.state.Messages {
+	first := m.newlySuperseded()
+	if first > m.state.Messages {
 		return false, nil
 	}
-	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(oldest), m.head.Superseded.Message)
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(first), m.head.Superseded.Message)
 	m.state.Gone += uint64(n)
 	return more, err
+}
+
+// newlySuperseded returns the first superseded message that may still have documents, or one after all messages.
+func (m *marked) newlySuperseded() uint64 {
+	for _, r := range m.head.Superseded {
+		if !slices.Contains(m.state.Superseded, r) {
+			return r.Messages[0]
+		}
+	}
+	return m.head.Messages + 1
 }
 
 // restored returns the first indexed message that was superseded and has been restored, or 0 if there is none.
@@ -281,10 +285,13 @@ func (m *marked) restored() uint64 {
 }
 
 // removeRestored removes from the index a chunk of the documents from the first restored message on, so that they are
-// indexed again in order. It reports whether there are more.
+// indexed again in order, and of those that are superseded now. It reports whether there are more.
 func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
 	first := m.restored()
-	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(first), func(number uint64) bool { return number >= first })
+	oldest := min(first, m.newlySuperseded())
+	n, more, err := svc.index.RemoveDocuments(t, s, m.stream(), m.oldest(oldest), func(number uint64) bool {
+		return number >= first || m.head.Superseded.Message(number)
+	})
 	m.state.Gone += uint64(n)
 	if err == nil && !more {
 		m.state.Messages = first - 1

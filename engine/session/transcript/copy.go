@@ -50,7 +50,7 @@ func (svc *Service) Copy(to *records.Staging, x Extent, sinc ident.Incarnation, 
 	if err := fits(int64(c.Bytes)); err != nil {
 		return c, err
 	}
-	for first, last := range x.Superseded.Living(x.Messages) {
+	for first, last := range x.Superseded.Turnwise().Living(x.Messages) {
 		if err := svc.copyHeaders(to, x, first, last, sinc); err != nil {
 			return c, err
 		}
@@ -92,13 +92,24 @@ func (svc *Service) copyHeaders(to *records.Staging, x Extent, first, last uint6
 		if err != nil {
 			return err
 		}
-		part, _, err := parseTurn(it.Value)
+		part, past, err := parseTurn(it.Value)
 		if err != nil || part[0].Seq != next || !chained(it.Key, x, part) {
 			return notWhole(x, next)
 		}
 		next = part[len(part)-1].Seq + 1
+		packed := it.Value
+		for i := range part {
+			if x.Superseded.Part(part[i].Seq) {
+				part[i], packed = part[i].blank(), nil
+			}
+		}
+		if packed == nil {
+			if packed, err = packTurn(part, past); err != nil {
+				return err
+			}
+		}
 		if err := to.Add(func(w *records.Tx) error {
-			w.Put(records.Headers.Key(sinc, part[0].Seq), it.Value)
+			w.Put(records.Headers.Key(sinc, part[0].Seq), packed)
 			return nil
 		}); err != nil {
 			return err

@@ -53,6 +53,42 @@ func (svc *Service) EraseMessages(t *records.Tx, sinc ident.Incarnation, first, 
 	return run, size, nil
 }
 
+// ErasePart collects the writes that delete some messages of a living turn: their bodies and blobs. The record of the
+// turn's headers keeps only their numbers. It returns the size of the bodies. It returns records.ErrDamaged if it cannot
+// read the record.
+func (svc *Service) ErasePart(t *records.Tx, sinc ident.Incarnation, r Run) (size uint64, err error) {
+	for seq := r.Messages[0]; seq <= r.Messages[1]; {
+		key, hs, past, err := svc.headersWith(t, Extent{Incarnation: sinc}, seq)
+		if err != nil {
+			return size, err
+		}
+		if hs == nil {
+			return size, fmt.Errorf("%w: the headers of messages to erase", records.ErrDamaged)
+		}
+		for i := range hs {
+			if h := &hs[i]; r.Messages[0] <= h.Seq && h.Seq <= r.Messages[1] {
+				size += uint64(h.BodyBytes)
+				*h = h.blank()
+			}
+		}
+		packed, err := packTurn(hs, past)
+		if err != nil {
+			return size, err
+		}
+		t.Put(key, packed)
+		seq = hs[len(hs)-1].Seq + 1
+	}
+	bodies := store.Range{From: records.Body.Key(sinc, r.Messages[0]), To: records.Body.Key(sinc, r.Messages[1]+1)}
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, bodies) {
+		if err != nil {
+			return size, err
+		}
+		deleteBlobs(t, sinc, it.Value)
+		t.Delete(slices.Clone(it.Key))
+	}
+	return size, nil
+}
+
 // EraseChanges collects the writes that delete the records of changes after the nth, up to the uptoth or EraseAtOnce of
 // them, with the blobs of former versions. It returns the number of the last, and the size of the former versions in bytes.
 func (svc *Service) EraseChanges(t *records.Tx, sinc ident.Incarnation, n, upto uint32) (last uint32, size uint64, err error) {
@@ -86,7 +122,8 @@ func deleteBlobs(t *records.Tx, sinc ident.Incarnation, body []byte) {
 // messages.
 func (rs Runs) Merge(r Run) (out Runs) {
 	for _, next := range rs.Insert(r) {
-		if n := len(out); n > 0 && out[n-1].Messages[1]+1 == next.Messages[0] {
+		if n := len(out); n > 0 && out[n-1].Partial() == next.Partial() && out[n-1].Messages[1]+1 == next.Messages[0] &&
+			(!next.Partial() || out[n-1].Turns == next.Turns) {
 			out[n-1].Messages[1] = next.Messages[1]
 			out[n-1].Turns[1] = max(out[n-1].Turns[1], next.Turns[1])
 			continue

@@ -9,7 +9,7 @@ type History struct {
 	Turns      uint32 // numbers used so far
 	Superseded Runs
 	Absent     Runs // of those, the turns without messages
-	Removed    Runs // of those, the turns that a client removed
+	Removed    Runs // of those, the turns and messages that a client removed
 	Open       OpenCalls
 	messages   uint64
 	// kept are the calls that were open before the current run of superseded turns. They are open again after it.
@@ -63,8 +63,42 @@ func (f *History) Take(ft Place, t *Turn) error {
 		if ft.Removed {
 			f.Removed = f.Removed.Join(r)
 		}
-		if len(f.Superseded) > Max {
-			return fault.InvalidField("turns", "invalid_turn", "at most %d runs of superseded turns may be kept apart", Max)
+	} else if err := f.takeRemoved(ft, t, first); err != nil {
+		return err
+	}
+	if len(f.Superseded) > Max {
+		return fault.InvalidField("turns", "invalid_turn", "at most %d runs of superseded turns may be kept apart", Max)
+	}
+	return nil
+}
+
+// takeRemoved notes the messages of a living turn that a client removed. first is the number of the turn's first message.
+// It returns invalid_turn if these are all of its messages, or calls without their results or the other way round.
+func (f *History) takeRemoved(ft Place, t *Turn, first uint64) error {
+	called := map[string]bool{}
+	whole := true
+	for i := range t.Removed {
+		m := &t.Messages[i]
+		for j := range m.Calls {
+			called[m.Calls[j].ID] = true
+		}
+	}
+	answered := 0
+	for i := range t.Messages {
+		if id := t.Messages[i].CallID; id != "" && called[id] != t.Removed[i] {
+			whole = false
+		} else if id != "" && t.Removed[i] {
+			answered++
+		}
+	}
+	if !whole || answered < len(called) || len(t.Removed) > 0 && len(t.Removed) == len(t.Messages) {
+		return fault.InvalidField("turns", "invalid_turn",
+			"turn %d: removed messages must be some of a turn's, and calls among them must have their results there", ft.Turn)
+	}
+	for i := range t.Messages {
+		if t.Removed[i] {
+			seq := first + uint64(i)
+			f.Superseded, f.Removed = f.Superseded.Join(Part(ft.Turn, seq, seq)), f.Removed.Join(Part(ft.Turn, seq, seq))
 		}
 	}
 	return nil

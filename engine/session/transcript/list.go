@@ -37,6 +37,8 @@ type Message struct {
 type Order struct {
 	Descending bool // newest first
 	Superseded bool // include messages that a rewind took back
+	// First and Last are the numbers of the messages that the list begins and ends with; 0: those of the extent.
+	First, Last uint64
 }
 
 // pageBytes is the size at which a page of messages ends early, so that responses do not become too large.
@@ -51,7 +53,10 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 	if err != nil {
 		return out, damaged, err
 	}
-	todo := remainder{first: 1, last: x.Messages, hidden: x.Superseded, descending: order.Descending}
+	todo := remainder{first: max(1, order.First), last: x.Messages, hidden: x.Superseded, descending: order.Descending}
+	if order.Last > 0 {
+		todo.last = min(todo.last, order.Last)
+	}
 	if order.Superseded {
 		todo.hidden = absent
 	}
@@ -60,6 +65,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 			return out, damaged, records.ErrCursor()
 		}
 		todo.after(binary.BigEndian.Uint64(cursor))
+		todo.first = max(todo.first, order.First)
 	}
 	size := 0
 	for len(out.Data) < limit && size < pageBytes {

@@ -66,6 +66,9 @@ func (h *Header) AtomStart() bool { return h.Call == h.Seq }
 // Lost reports whether nothing is known about a message, because its header and its body are damaged.
 func (h *Header) Lost() bool { return h.Role == 0 }
 
+// blank returns a header that keeps only the place of a message of which nothing is stored.
+func (h *Header) blank() Header { return Header{Seq: h.Seq, Call: h.Seq, Turn: h.Turn} }
+
 // flagCosts marks an encoded header that has Costs.
 const flagCosts plan.Flags = 1 << 15
 

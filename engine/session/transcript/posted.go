@@ -21,6 +21,7 @@ type Posted struct {
 	Reminder          *reminder.Bound // nil if none
 	SourceIDs         []string        // see Header.Sources
 	At                time.Time       // zero means the time at which it is stored
+	Removed           bool            // by a client
 	Turn              uint32
 	Index             int // in the turn
 }
@@ -64,6 +65,12 @@ func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
 		m.CreatedAt = p.At
 		if p.Reminder != nil && (m.Role == plan.RoleUser || p.Reminder.Before > 0) {
 			t.bind(len(t.Messages), *p.Reminder)
+		}
+		if p.Removed {
+			if t.Removed == nil {
+				t.Removed = map[int]bool{}
+			}
+			t.Removed[len(t.Messages)] = true
 		}
 		if len(p.SourceIDs) > 0 {
 			t.name(len(t.Messages), p.SourceIDs)

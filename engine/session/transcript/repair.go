@@ -134,6 +134,12 @@ func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*T
 		if m.Delegation == "" {
 			m.Delegation = t.Delegation // as it will be stored
 		}
+		if t.Removed[i] {
+			if out.Removed == nil {
+				out.Removed = map[int]bool{}
+			}
+			out.Removed[len(out.Messages)] = true
+		}
 		problem := calls.Follow(&m.Message, new(Header), t.Superseded)
 		for j := range m.Calls {
 			made[m.Calls[j].ID] = true
@@ -148,6 +154,7 @@ func (t *Turn) repair(open *OpenCalls, called func(id string) (bool, error)) (*T
 			return nil, nil, err
 		}
 		if problem.Code == CodeNoOpenCall && (before || made[m.CallID]) {
+			delete(out.Removed, len(out.Messages))
 			skipped = append(skipped, chat.Skipped{Index: m.Index, Code: chat.CodeDuplicateResult,
 				Reason: "the call " + m.CallID + " has its result already"})
 			continue

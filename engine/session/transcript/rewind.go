@@ -147,6 +147,7 @@ func (svc *Service) Until(ctx context.Context, tenant string, x Extent, all [2]u
 	}
 	out.Incarnation, out.Edits = x.Incarnation, x.Edits
 	low, high := uint64(0), x.LivingMessages() // bounds for the number of living messages before the end
+	end := uint64(0)                           // the newest message of the turns before it
 	for low < high {
 		seq := x.Superseded.Nth((low + high) / 2)
 		part, past, err := svc.partOf(ctx, tenant, x, seq)
@@ -154,15 +155,16 @@ func (svc *Service) Until(ctx context.Context, tenant string, x Extent, all [2]u
 			return out, tokens, err
 		}
 		if first, last := &part[0], &part[len(part)-1]; first.Turn > turn {
-			high = first.Seq - 1 - x.Superseded.Messages(first.Seq)
+			high = first.Seq - 1 - x.Superseded.Messages(first.Seq-1)
 		} else {
-			low, out.Turns, tokens = last.Seq-x.Superseded.Messages(last.Seq), first.Turn, past.with(part)
+			low, end = last.Seq-x.Superseded.Messages(last.Seq), last.Seq
+			out.Turns, tokens = first.Turn, past.with(part)
 		}
 	}
 	if low == 0 {
 		return out, tokens, nil
 	}
-	out.Messages = x.Superseded.Nth(low - 1)
+	out.Messages = end
 	out.Superseded = x.Superseded.Upto(out.Messages)
 	for _, r := range out.Superseded { // a turn may continue after later ones that are superseded
 		out.Turns = max(out.Turns, r.Turns[1])
@@ -181,6 +183,15 @@ func (p *Past) with(part []Header) (n [2]uint64) {
 		n[1] += uint64(part[i].Tokens[1])
 	}
 	return n
+}
+
+// PartBounds returns the first and the last message of the part of a turn that contains a message.
+func (svc *Service) PartBounds(ctx context.Context, tenant string, x Extent, seq uint64) (first, last uint64, err error) {
+	part, _, err := svc.partOf(ctx, tenant, x, seq)
+	if err != nil {
+		return 0, 0, err
+	}
+	return part[0].Seq, part[len(part)-1].Seq, nil
 }
 
 // partOf returns the headers of the part of a turn that contains a message, and the state before it. If only the

@@ -4,8 +4,9 @@ package transcript
 // one. They stay stored, for audit and for older decisions, and their numbers are never assigned again, so the numbers
 // of the living ones have gaps.
 //
-// A rewind always takes back the newest living turns. What is superseded is therefore a short list of runs, which the
-// session's head and every decision contain; no message needs a mark.
+// A rewind always takes back the newest living turns, and a client removes few messages from the middle of its history.
+// What is superseded is therefore a short list of runs, which the session's head and every decision contain; no message
+// needs a mark.
 
 import (
 	"iter"
@@ -16,27 +17,45 @@ import (
 // Max is the maximum number of runs of one session, because its head and each of its decisions contain them all.
 const Max = 256
 
-// Run is a run of superseded turns and their messages, given by their first and last numbers. A run without messages
-// has a last number one below the first: it comes from an imported file that lacks the messages of superseded turns.
+// Run is a run of superseded turns with all their messages, or of some messages of a living turn, given by their first
+// and last numbers. A run without messages has a last number one below the first: it comes from an imported file that
+// lacks the messages of superseded turns. So has a run without turns; its last turn is the one that its messages are
+// part of.
 type Run struct {
 	Turns    [2]uint32 `json:"turns"`
 	Messages [2]uint64 `json:"messages"`
 }
 
-// Runs are a session's superseded runs, sorted by number, both of turns and of messages. Between two runs there are
-// always living messages, but not always living turns: a turn from before a run may continue after it.
+// Part returns the run of some messages of a living turn.
+func Part(turn uint32, first, last uint64) Run {
+	return Run{Turns: [2]uint32{turn + 1, turn}, Messages: [2]uint64{first, last}}
+}
+
+// Partial reports whether the run consists of some messages of a living turn.
+func (r *Run) Partial() bool { return r.Turns[1] < r.Turns[0] }
+
+// Runs are a session's superseded runs, sorted by the numbers of their messages, and those with turns by their turns,
+// too. Between two runs there may be no living turns, because a turn from before a run may continue after it.
 type Runs []Run
+
+// Turnwise returns the runs without those that have no turns. Header records contain the messages of those.
+func (rs Runs) Turnwise() Runs {
+	if !slices.ContainsFunc(rs, func(r Run) bool { return r.Partial() }) {
+		return rs
+	}
+	return slices.DeleteFunc(slices.Clone(rs), func(r Run) bool { return r.Partial() })
+}
 
 // Add returns the runs after a rewind that supersedes a run up to the last assigned number. The new run absorbs those
 // that lie within it. The receiver is not changed, because others may share it.
 func (rs Runs) Add(r Run) Runs {
-	kept := slices.IndexFunc(rs, func(old Run) bool { return old.Turns[0] >= r.Turns[0] })
-	if kept < 0 {
-		kept = len(rs)
+	kept := len(rs.Before(r.Turns[0]))
+	if kept < len(rs) { // The first of its messages may have been removed before.
+		r.Messages[0] = min(r.Messages[0], rs[kept].Messages[0])
 	}
 	if kept > 0 {
 		last := rs[kept-1]
-		if last.Messages[1]+1 == r.Messages[0] && last.Turns[1]+1 == r.Turns[0] {
+		if !last.Partial() && last.Messages[1]+1 == r.Messages[0] && last.Turns[1]+1 == r.Turns[0] {
 			r.Turns[0], r.Messages[0] = last.Turns[0], last.Messages[0]
 			kept--
 		}
@@ -46,12 +65,30 @@ func (rs Runs) Add(r Run) Runs {
 
 // Join adds a run after all others. If it is adjacent to the last one, it extends that.
 func (rs Runs) Join(r Run) Runs {
-	if n := len(rs); n > 0 && rs[n-1].Messages[1]+1 == r.Messages[0] && rs[n-1].Turns[1]+1 >= r.Turns[0] {
+	if n := len(rs); n > 0 && rs[n-1].Messages[1]+1 == r.Messages[0] && rs[n-1].adjoins(r) {
 		rs = slices.Clone(rs)
 		rs[n-1].Messages[1], rs[n-1].Turns[1] = r.Messages[1], max(rs[n-1].Turns[1], r.Turns[1])
 		return rs
 	}
 	return append(slices.Clip(rs), r)
+}
+
+// adjoins reports whether the turns of a run allow it to be joined with a later one.
+func (r *Run) adjoins(next Run) bool {
+	if r.Partial() || next.Partial() {
+		return r.Turns == next.Turns
+	}
+	return r.Turns[1]+1 >= next.Turns[0]
+}
+
+// Before returns the runs of messages that belong to turns before the given one, which is living.
+func (rs Runs) Before(turn uint32) Runs {
+	for i, r := range rs {
+		if r.Turns[1] >= turn {
+			return slices.Clip(rs[:i])
+		}
+	}
+	return rs
 }
 
 // Upto returns the runs that begin no later than a message.
@@ -67,6 +104,9 @@ func (rs Runs) Upto(message uint64) Runs {
 // Turns counts the superseded turns up to and including upto.
 func (rs Runs) Turns(upto uint32) (n uint32) {
 	for _, r := range rs {
+		if r.Partial() {
+			continue
+		}
 		if r.Turns[0] > upto {
 			break
 		}
@@ -110,8 +150,17 @@ func (rs Runs) LastMessage(upto uint64) uint64 {
 }
 
 // Message reports whether a message is superseded.
-func (rs Runs) Message(n uint64) bool {
-	_, in := slices.BinarySearchFunc(rs, n, func(r Run, n uint64) int {
+func (rs Runs) Message(n uint64) bool { return rs.of(n) != nil }
+
+// Part reports whether a message is superseded, and its turn is not.
+func (rs Runs) Part(n uint64) bool {
+	r := rs.of(n)
+	return r != nil && r.Partial()
+}
+
+// of returns the run that holds a message; nil if none does.
+func (rs Runs) of(n uint64) *Run {
+	i, in := slices.BinarySearchFunc(rs, n, func(r Run, n uint64) int {
 		switch {
 		case n < r.Messages[0]:
 			return 1
@@ -120,7 +169,10 @@ func (rs Runs) Message(n uint64) bool {
 		}
 		return 0
 	})
-	return in
+	if !in {
+		return nil
+	}
+	return &rs[i]
 }
 
 // Stretch returns the first and last numbers of the first stretch of living messages at or after from. The last stretch
@@ -170,13 +222,21 @@ func (rs Runs) Living(upto uint64) iter.Seq2[uint64, uint64] {
 
 // Sound reports whether the runs are valid for a session that has assigned this many numbers.
 func (rs Runs) Sound(turns uint32, messages uint64) bool {
-	last := Run{}
+	lastTurn, last := uint32(0), uint64(0)
 	for _, r := range rs {
-		if r.Turns[0] <= last.Turns[1] || r.Turns[1] < r.Turns[0] || r.Turns[1] > turns ||
-			r.Messages[0] <= last.Messages[1] || r.Messages[1]+1 < r.Messages[0] || r.Messages[1] > messages {
+		if r.Turns[1] > turns || r.Messages[0] <= last || r.Messages[1]+1 < r.Messages[0] || r.Messages[1] > messages {
 			return false
 		}
-		last = r
+		if r.Partial() {
+			if r.Turns[1] == 0 || r.Turns[1]+1 != r.Turns[0] || r.Messages[1] < r.Messages[0] {
+				return false
+			}
+		} else if r.Turns[0] <= lastTurn {
+			return false
+		} else {
+			lastTurn = r.Turns[1]
+		}
+		last = r.Messages[1]
 	}
 	return len(rs) <= Max
 }
@@ -184,13 +244,29 @@ func (rs Runs) Sound(turns uint32, messages uint64) bool {
 // Equal reports whether two lists contain the same runs.
 func (rs Runs) Equal(other Runs) bool { return slices.Equal(rs, other) }
 
-// Insert returns the runs with one more, whose turns and messages are living.
+// Insert returns the runs with one more, whose turns are living. Its messages are, too, except that a run of turns
+// replaces the runs of some of their messages. A run without turns is joined with those next to it.
 func (rs Runs) Insert(r Run) Runs {
-	at := slices.IndexFunc(rs, func(old Run) bool { return old.Messages[0] > r.Messages[0] })
+	out := slices.DeleteFunc(slices.Clone(rs), func(old Run) bool {
+		return old.Partial() && r.Messages[0] <= old.Messages[0] && old.Messages[1] <= r.Messages[1]
+	})
+	at := slices.IndexFunc(out, func(old Run) bool { return old.Messages[0] > r.Messages[0] })
 	if at < 0 {
-		at = len(rs)
+		at = len(out)
 	}
-	return slices.Insert(slices.Clone(rs), at, r)
+	if !r.Partial() {
+		return slices.Insert(out, at, r)
+	}
+	if at > 0 && out[at-1].Turns == r.Turns && out[at-1].Messages[1]+1 == r.Messages[0] {
+		at--
+		r.Messages[0] = out[at].Messages[0]
+		out = slices.Delete(out, at, at+1)
+	}
+	if at < len(out) && out[at].Turns == r.Turns && r.Messages[1]+1 == out[at].Messages[0] {
+		r.Messages[1] = out[at].Messages[1]
+		out = slices.Delete(out, at, at+1)
+	}
+	return slices.Insert(out, at, r)
 }
 
 // Without returns the runs without the turns and messages of one that lies within them.

@@ -51,21 +51,64 @@ func (m *model) rewind(to uint32) {
 	}
 }
 
-// TestRuns compares Runs with a list of all messages after random turns, continuations and rewinds.
+// remove supersedes the messages of a part of a turn from one index to another, if they are living.
+func (m *model) remove(from, to int) {
+	first, last, all := from, to, true
+	for ; first > 0 && m.turn[first-1] == m.turn[from]; first-- {
+	}
+	for ; last+1 < len(m.turn) && m.turn[last+1] == m.turn[from]; last++ {
+	}
+	for i, turn := range m.turn {
+		if from <= i && i <= to && (m.dead[i] || turn != m.turn[from]) {
+			return
+		}
+		all = all && (turn != m.turn[from] || m.dead[i] || from <= i && i <= to) &&
+			(turn != m.turn[from] || first <= i && i <= last)
+	}
+	for i := from; i <= to; i++ {
+		m.dead[i] = true
+	}
+	if r := Part(m.turn[from], uint64(from)+1, uint64(to)+1); !all {
+		m.runs = m.runs.Insert(r)
+		return
+	}
+	m.runs = m.runs.Insert(Run{Turns: [2]uint32{m.turn[from], m.turn[from]}, Messages: [2]uint64{uint64(first) + 1, uint64(last) + 1}})
+}
+
+// restore makes some messages of a living turn that were removed living again.
+func (m *model) restore(from, to int) {
+	for i := from; i <= to; i++ {
+		if !m.runs.Part(uint64(i)+1) || m.turn[i] != m.turn[from] {
+			return
+		}
+	}
+	for i := from; i <= to; i++ {
+		m.dead[i] = false
+	}
+	m.runs = m.runs.Without(Part(m.turn[from], uint64(from)+1, uint64(to)+1))
+}
+
+// TestRuns compares Runs with a list of all messages after random turns, continuations and rewinds, and after messages
+// were removed and restored.
 func TestRuns(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := new(model)
 		for range 40 {
 			turns, _ := m.living()
-			switch n := r.IntN(10); {
+			switch n := r.IntN(16); {
 			case n < 5:
 				m.turns++
 				m.say(m.turns, 1+r.IntN(4))
 			case n < 7 && len(turns) > 0:
 				m.say(turns[len(turns)-1], 1+r.IntN(3))
-			case m.turns > 0:
+			case n < 10 && m.turns > 0:
 				m.rewind(r.Uint32N(m.turns + 1))
+			case m.turns > 0:
+				from := r.IntN(len(m.turn))
+				m.remove(from, min(from+r.IntN(3), len(m.turn)-1))
+				from = r.IntN(len(m.turn))
+				m.restore(from, min(from+r.IntN(2), len(m.turn)-1))
 			}
 			if err := m.check(); err != nil {
 				t.Fatalf("seed %d: %v\nturns %v\ndead %v\nruns %v", seed, err, m.turn, m.dead, m.runs)
@@ -161,7 +204,10 @@ func TestAddKeepsOthers(t *testing.T) {
 // TestUnsound expects Sound to refuse lists that no session can have.
 func TestUnsound(t *testing.T) {
 	for _, rs := range []Runs{
-		{{[2]uint32{2, 1}, [2]uint64{1, 2}}},
+		{{[2]uint32{3, 1}, [2]uint64{1, 2}}},
+		{{[2]uint32{2, 1}, [2]uint64{2, 1}}},
+		{{[2]uint32{1, 0}, [2]uint64{1, 2}}},
+		{{[2]uint32{2, 1}, [2]uint64{1, 2}}, {[2]uint32{2, 1}, [2]uint64{2, 3}}},
 		{{[2]uint32{0, 1}, [2]uint64{1, 2}}},
 		{{[2]uint32{1, 11}, [2]uint64{1, 2}}},
 		{{[2]uint32{1, 1}, [2]uint64{1, 21}}},

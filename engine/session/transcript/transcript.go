@@ -62,8 +62,10 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 	perPart := max(1, int(x.LivingMessages())/max(1, int(x.LivingTurns()))) // a guess until some were read
 	var newest [][]Header                                                   // parts of turns, newest first
 	have, upto := 0, x.Messages
+	whole := x // The record of a living turn holds the headers of its superseded messages, too.
+	whole.Superseded = x.Superseded.Turnwise()
 	for have < want && x.Superseded.LastMessage(upto) > 0 {
-		q, stretches := query(x, upto, want-have, perPart)
+		q, stretches := query(whole, upto, want-have, perPart)
 		if also != nil {
 			q.Keys = [][]byte{also.Key}
 		}
@@ -78,12 +80,14 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 			next := stretch[1] // the message that the next part must end with
 			for _, it := range r.Ranges[i] {
 				part, before, err := parseTurn(it.Value) // a damaged item has no value
-				if err != nil || part[len(part)-1].Seq != next || !chained(it.Key, x, part) {
+				if err != nil || part[len(part)-1].Seq < next || !chained(it.Key, x, part) {
 					hs, err = svc.headersFromBodies(ctx, tenant, x, want)
 					return hs, 0, err
 				}
+				behind, next = before.Lineage, part[0].Seq-1
+				part = slices.DeleteFunc(part, func(h Header) bool { return h.Seq > upto || x.Superseded.Part(h.Seq) })
 				newest = append(newest, part)
-				have, behind, next = have+len(part), before.Lineage, part[0].Seq-1
+				have += len(part)
 			}
 			if limit := q.Ranges[i].Limit; next >= stretch[0] && (limit == 0 || len(r.Ranges[i]) < limit) {
 				hs, err = svc.headersFromBodies(ctx, tenant, x, want)

@@ -28,6 +28,8 @@ type Turn struct {
 	// Superseded means that a file marks the turn as taken back by a rewind: its results may answer calls that other
 	// results answer, too.
 	Superseded bool
+	// Removed are the messages that a file marks as removed by a client, by index in Messages; nil if there are none.
+	Removed map[int]bool
 	// Reminders are bound to messages, by index in Messages.
 	Reminders map[int]reminder.Bound
 	sources   map[int][]string // ids in the file of another program, by index in Messages

@@ -208,7 +208,7 @@ func (c *Check) place(s *verify.Space, h *Header, seq uint64, turn uint32) {
 	switch {
 	case h.Seq != seq || h.Turn != turn:
 		s.Mismatch("turn %d has message %d of turn %d where %d should be", turn, h.Seq, h.Turn, seq)
-	case superseded != (c.Superseded.LastTurn(turn) != turn):
+	case (superseded && !c.Superseded.Part(seq)) != (c.Superseded.LastTurn(turn) != turn):
 		s.Mismatch("message %d is superseded: %t; its turn %d is: %t", seq, superseded, turn, !superseded)
 	case h.Call > h.Seq:
 		s.Mismatch("message %d answers the later message %d", h.Seq, h.Call)

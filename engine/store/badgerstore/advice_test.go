@@ -12,7 +12,7 @@ import (
 )
 
 // writtenBytes returns the number of bytes that the process has written to disks.
-func writtenBytes(t *testing.T) (n int64) {
+func writtenBytes(t testing.TB) (n int64) {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // small configures databases that open fast, for tests that open many.
 func small(o badger.Options) badger.Options {
-	return o.WithMemTableSize(1 << 20).WithValueThreshold(32 << 10).WithBlockCacheSize(1 << 20).WithIndexCacheSize(0)
+	return o.WithMemTableSize(1 << 20).WithBaseLevelSize(levelZeroTables << 20).WithValueThreshold(32 << 10).WithBlockCacheSize(1 << 20).WithIndexCacheSize(0)
 }
 
 func openSmall(dir string) (*Store, error) {

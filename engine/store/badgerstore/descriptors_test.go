@@ -65,7 +65,7 @@ func TestNoDescriptors(t *testing.T) {
 }
 
 func tiny(o badger.Options) badger.Options {
-	return o.WithMemTableSize(1 << 20).WithValueThreshold(100 << 10)
+	return o.WithMemTableSize(1 << 20).WithBaseLevelSize(levelZeroTables << 20).WithValueThreshold(100 << 10)
 }
 
 func withoutDescriptors(t *testing.T, what string) {

@@ -35,6 +35,14 @@ const (
 	// waitingMemtables is the number of full memtables that may wait to be written to tables, in addition to the one
 	// that is being written. Each takes about 83 MB; more than one does not make writers faster.
 	waitingMemtables = 1
+	// levelZeroTables is the number of tables in level 0, each as large as a memtable, that are compacted together.
+	levelZeroTables = 5
+	// baseLevelSize is the size up to which the level below level 0 grows before data moves further down. With less
+	// than level 0 passes on at once, most data would be rewritten once for each level.
+	baseLevelSize = levelZeroTables * memtableSize
+	// tableGrowth is the ratio of the table sizes of neighbouring levels. There are fewer levels than with Badger's base
+	// level, so with its ratio of 2 the tables would be smaller, and more file descriptors would be needed.
+	tableGrowth = 4
 	// ample is the memory from which caches have their full size.
 	ample = 2 << 30
 )
@@ -52,10 +60,13 @@ func (o Options) common(name string) badger.Options {
 	if o.Uncompressed {
 		b = b.WithCompression(options.None)
 	}
+	b.TableSizeMultiplier = tableGrowth
 	return b.
 		WithMemTableSize(memtableSize).
 		WithNumMemtables(waitingMemtables).
 		WithNumCompactors(2).
+		WithNumLevelZeroTables(levelZeroTables).
+		WithBaseLevelSize(baseLevelSize).
 		// Every value is shorter than the threshold, so the value log remains empty and may be small.
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).

@@ -8,6 +8,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync/atomic"
@@ -157,6 +158,30 @@ func change(t *records.Tx, id string) (*Record, error) {
 		err = notFound(id)
 	}
 	return p, err
+}
+
+// NewSpec is a project to create.
+type NewSpec struct {
+	ID string `json:"id"`
+	Spec
+}
+
+// Create creates a project. It returns project_exists if there is one with this id, and the errors of Put.
+func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once, spec NewSpec) (Project, error) {
+	if err := cmp.Or(ident.CheckID("id", spec.ID), spec.check(), reaches(c, spec.ID)); err != nil {
+		return Project{}, err
+	}
+	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Project, error) {
+		rec, err := records.GetTx[Record](t, records.Project.Key(spec.ID))
+		if err != nil {
+			return Project{}, err
+		}
+		if rec != nil {
+			return Project{}, fault.Errorf(fault.Conflict, "project_exists", "project %q exists", spec.ID)
+		}
+		rec = &Record{Project: Project{ID: spec.ID, Name: spec.Name, CreatedAt: t.Now}, Incarnation: svc.db.NewIncarnation()}
+		return rec.Project, t.PutJSON(records.Project.Key(spec.ID), rec)
+	})
 }
 
 // Put creates a project or renames an existing one. It returns invalid_id or too_long if the id or the name is invalid,

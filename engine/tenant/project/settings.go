@@ -483,6 +483,10 @@ func (s *Settings) check() error {
 	if err := s.checkGuarded(); err != nil {
 		return err
 	}
+	if len(Guards(s.AdmitPipeline)) > 0 {
+		return fault.InvalidField("admit_pipeline", "invalid_value", "guards are for windows; a step with on_error \"error\" "+
+			"makes the request fail if it fails")
+	}
 	return s.TokenScale.check()
 }
 

@@ -257,7 +257,7 @@ func fitsPipeline(projectID string, s project.Settings, hook plan.Hook, name str
 			continue
 		}
 		if !policy.Has(hook) {
-			return fault.Errorf(fault.Conflict, "hook_missing",
+			return fault.Errorf(fault.Invalid, "hook_missing",
 				"version %d does not have the hook %s, which the %s of project %q needs", v.Version, hook,
 				project.PipelineName(hook), projectID)
 		}
