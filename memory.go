@@ -16,10 +16,11 @@ import (
 
 // The amount of garbage that triggers a collection: smallGarbage bytes, but at least minGarbage and at most maxGarbage
 // percent of the live heap. A large live heap is mostly the store's memtables, which the collector does not scan, so
-// frequent collections cost little. With a small one, they take a sixth of the processor time of a window.
+// frequent collections cost little: with 64 writers, 12 instead of 25 percent take 2 % of the processor time and save 80
+// MB. With a small heap, they take a sixth of the processor time of a window.
 const (
 	smallGarbage           = 64 << 20
-	minGarbage, maxGarbage = 25, 100
+	minGarbage, maxGarbage = 12, 100
 	garbageInterval        = time.Second // between two looks at the live heap
 )
 

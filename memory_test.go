@@ -5,9 +5,9 @@ import (
 	"testing/fstest"
 )
 
-// A small live heap may be followed by as much garbage, a large one by a quarter of it.
+// A small live heap may be followed by as much garbage, a large one by an eighth of it.
 func TestGarbageOf(t *testing.T) {
-	for live, want := range map[uint64]int{0: 100, 10 << 20: 100, 64 << 20: 100, 128 << 20: 50, 256 << 20: 25, 4 << 30: 25} {
+	for live, want := range map[uint64]int{0: 100, 10 << 20: 100, 64 << 20: 100, 128 << 20: 50, 256 << 20: 25, 512 << 20: 12, 4 << 30: 12} {
 		if got := garbageOf(live); got != want {
 			t.Errorf("with %d MiB of live heap, %d %%, want %d", live>>20, got, want)
 		}

@@ -22,22 +22,23 @@ type importer struct {
 
 // libraries maps libraries to the packages that may import them, separated by blanks. Subpackages may import them, too.
 var libraries = map[string]string{
-	"github.com/gofiber/fiber":           "server",
-	"github.com/google/jsonschema-go":    "server", // describes Go types for openapi.json
-	"github.com/modelcontextprotocol":    "server/mcp",
-	"github.com/prometheus":              "server",
-	"github.com/valyala/fasthttp":        "server",
-	"golang.org/x/time":                  "server",
-	"github.com/tetratelabs/wazero":      "hostapi",
-	"github.com/dgraph-io/badger":        "engine/store/badgerstore",
-	"github.com/jackc/pgx":               "engine/store/pgstore",
-	"github.com/pkoukk/tiktoken-go":      "engine/message/tiktoken",
-	"github.com/klauspost/compress/s2":   "engine/store/badgerstore", // Badger's tables
-	"github.com/klauspost/compress/zstd": "engine/store/backup engine/gateway/relay",
-	"github.com/andybalholm/brotli":      "engine/gateway/relay",
-	"github.com/sashabaranov/go-openai":  "engine/openai",
-	"github.com/blevesearch":             "engine/memory/snowball",
-	"golang.org/x/text":                  "engine/memory", // snowball and model2vec
+	"github.com/gofiber/fiber":            "server",
+	"github.com/google/jsonschema-go":     "server", // describes Go types for openapi.json
+	"github.com/modelcontextprotocol":     "server/mcp",
+	"github.com/prometheus":               "server",
+	"github.com/valyala/fasthttp":         "server",
+	"golang.org/x/time":                   "server",
+	"github.com/tetratelabs/wazero":       "hostapi",
+	"github.com/dgraph-io/badger":         "engine/store/badgerstore",
+	"github.com/dgraph-io/ristretto/v2/z": "engine/store/badgerstore", // Badger's memory
+	"github.com/jackc/pgx":                "engine/store/pgstore",
+	"github.com/pkoukk/tiktoken-go":       "engine/message/tiktoken",
+	"github.com/klauspost/compress/s2":    "engine/store/badgerstore", // Badger's tables
+	"github.com/klauspost/compress/zstd":  "engine/store/backup engine/gateway/relay",
+	"github.com/andybalholm/brotli":       "engine/gateway/relay",
+	"github.com/sashabaranov/go-openai":   "engine/openai",
+	"github.com/blevesearch":              "engine/memory/snowball",
+	"golang.org/x/text":                   "engine/memory", // snowball and model2vec
 }
 
 // wings lists the groups of packages that each group may import. Within a group, packages may import each other; Go

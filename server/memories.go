@@ -94,7 +94,7 @@ func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (list recor
 	f := memory.Filter{Category: c.query("category"), Categories: c.queries("categories"),
 		Tags: c.queries("tags"), TagsAny: c.queries("tags_any"), TagsNot: c.queries("tags_not"),
 		Source: c.query("source"), SessionID: c.query("session_id"), Namespace: c.queries("namespace"),
-		Since: c.query("since"), Until: c.query("until")}
+		Since: c.query("since"), Until: c.query("until"), MinTrust: memory.Trust(c.query("min_trust"))}
 	if f.Metadata, err = c.conditions("metadata"); err != nil {
 		return list, err
 	}

@@ -24,6 +24,7 @@ type Filter struct {
 	Until      string     `json:"until,omitempty"`     // the same as for Since; a day includes all of it
 	Metadata   Conditions `json:"metadata,omitempty"`
 	Value      Conditions `json:"value,omitempty"`
+	MinTrust   Trust      `json:"min_trust,omitempty"` // what is less trusted does not match
 
 	// Reader is the session that asks. Conversation memories of other sessions do not match, unless the filter names the
 	// category or a session. If nil, they match.
@@ -54,6 +55,9 @@ func (f *Filter) Check() error {
 		if err := checkTagCount(field, tags); err != nil {
 			return err
 		}
+	}
+	if _, err := ParseTrust("min_trust", string(f.MinTrust)); err != nil {
+		return err
 	}
 	err := ident.CheckStoredNamespace("namespace", f.Namespace)
 	if err != nil {
@@ -109,6 +113,9 @@ func (f *Filter) ShowsConversation(session string) bool {
 
 // saysOf checks the conditions that need a memory's record.
 func (f *Filter) saysOf(r *Record) bool {
+	if !r.Trust.AtLeast(f.MinTrust) {
+		return false
+	}
 	if f.metadata != nil {
 		object := make(map[string]any, len(r.Metadata))
 		for name, raw := range r.Metadata {
@@ -139,7 +146,9 @@ func (f *Filter) OfCategories() []string {
 
 // NeedsRecord reports whether the filter needs a memory's record, because neither the index by time nor the index of
 // words has the fields it checks.
-func (f *Filter) NeedsRecord() bool { return f.metadata != nil || f.value != nil }
+func (f *Filter) NeedsRecord() bool {
+	return f.metadata != nil || f.value != nil || f.MinTrust.Level() > TrustTool.Level()
+}
 
 // Within reports whether the memory with that full name is in the filter's namespace.
 func (f *Filter) Within(id string) bool { return ident.InNamespace(id, f.path) }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -232,5 +233,38 @@ func TestSourcesAreLimited(t *testing.T) {
 	}
 	if n := len(m.Provenance.Sources); n != 16 || m.Provenance.Sources[15].Seq != 20 || m.Trust != "model" {
 		t.Errorf("%d sources, the last %v, trust %s", n, m.Provenance.Sources[n-1], m.Trust)
+	}
+}
+
+// Lists, recall and forgetting by a filter leave out what is less trusted than they ask for.
+func TestMinTrust(t *testing.T) {
+	k := enginetest.New(t)
+	for key, trust := range map[string]memory.Trust{"a": "tool", "b": "model", "c": "user", "d": "operator"} {
+		k.Remember(memory.Spec{Key: key, Content: "The sky is blue, says " + string(trust), Trust: trust})
+	}
+	for min, want := range map[memory.Trust]string{"": "abcd", "tool": "abcd", "model": "bcd", "user": "cd", "operator": "d"} {
+		var listed, found []string
+		for _, m := range k.ListMemories(memory.Filter{MinTrust: min}, 2) {
+			listed = append(listed, m.Key)
+		}
+		for _, h := range k.Search(recall.Query{Query: "blue", Limit: 10, MinTrust: min}).Data {
+			found = append(found, h.Key)
+			if h.Trust == "" {
+				t.Errorf("the hit %s shows no trust", h.Key)
+			}
+		}
+		slices.Sort(listed)
+		slices.Sort(found)
+		if strings.Join(listed, "") != want || strings.Join(found, "") != want {
+			t.Errorf("at least %q: lists %v, recall %v, want %s", min, listed, found, want)
+		}
+	}
+	out, err := k.Memories.ForgetMatching(k.Context(), k.Admin, ident.DefaultProject,
+		memory.ForgetMatching{Filter: memory.Filter{MinTrust: "user"}})
+	if err != nil || out.Count != 2 {
+		t.Errorf("forgot %d, %v", out.Count, err)
+	}
+	if _, err := k.Memories.List(k.Context(), k.Admin, ident.DefaultProject, memory.Filter{MinTrust: "high"}, "", records.Page{}); code(err) != "invalid_value" {
+		t.Errorf("a level that does not exist: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
@@ -91,7 +92,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again
 		return nil, false, err
 	}
 	a.memories = svc.reminders.ForWindow(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project,
-		SessionID: ask.session, Namespace: namespace}, before.Reminder)
+		SessionID: ask.session, Namespace: namespace, MinTrust: memory.Trust(st.setup.Settings.MemoryMinTrust)}, before.Reminder)
 	// Only windows of the project's own pipeline that go to an agent tell the circuit breaker how policies do.
 	if req.Pipeline == nil && req.current() {
 		a.verdicts = make([]policy.Verdict, len(a.Steps))

@@ -132,5 +132,8 @@ func (s *Memories) style() uint8 {
 	if s.again != nil {
 		return s.again.Style
 	}
+	if s.minTrust != "" {
+		return reminder.TrustStyle
+	}
 	return reminder.Style
 }

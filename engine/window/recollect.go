@@ -4,10 +4,12 @@ package window
 // before the newest question, and those of earlier windows at their former places. Package reminder defines reminders.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -51,6 +53,7 @@ type MemoryRequest struct {
 	Until      string            `json:"until,omitempty"`
 	Metadata   memory.Conditions `json:"metadata,omitempty"`
 	Value      memory.Conditions `json:"value,omitempty"`
+	MinTrust   memory.Trust      `json:"min_trust,omitempty"` // default: the setting memory_min_trust
 	MinScore   float64           `json:"min_score,omitempty"`
 }
 
@@ -59,7 +62,7 @@ func (r *MemoryRequest) query(session string) recall.Query {
 	return recall.Query{Query: r.Query, Limit: r.Limit, Scope: "memories", Namespace: r.Namespace, Category: r.Category,
 		Categories: r.Categories, Tags: r.Tags, TagsAny: r.TagsAny, TagsNot: r.TagsNot, Source: r.Source,
 		SessionID: r.SessionID, Since: r.Since, Until: r.Until, Metadata: r.Metadata, Value: r.Value, MinScore: r.MinScore,
-		Reader: &session}
+		MinTrust: r.MinTrust, Reader: &session}
 }
 
 // first reports whether memories go to the front of the window instead of before the message that they were recalled
@@ -81,6 +84,9 @@ func (r *MemoryRequest) Check() error {
 	case !(r.MinScore >= 0): // including NaN
 		return fault.InvalidField("memories.min_score", "out_of_range", "must be at least 0")
 	}
+	if _, err := memory.ParseTrust("memories.min_trust", string(r.MinTrust)); err != nil {
+		return err
+	}
 	return ident.CheckStoredNamespace("memories.namespace", r.Namespace)
 }
 
@@ -91,6 +97,8 @@ type From struct {
 	Project   *project.Record
 	SessionID string   // of the window
 	Namespace []string // of that session; nil if it has none
+	// MinTrust is the project's setting; empty if it has none. Then reminders do not say how far to trust a memory.
+	MinTrust memory.Trust
 }
 
 // within returns the namespace in which the request looks for memories: the one it names, or else the session's.
@@ -131,6 +139,7 @@ type Memories struct {
 	Found     []reminder.Recalled
 	Forgotten []reminder.Memory // memories of earlier reminders that were deleted since
 
+	minTrust  memory.Trust // of the project
 	viewer    ident.Caller // of the window
 	namespace []string     // of its session; nil if it has none
 	replay    bool
@@ -145,7 +154,7 @@ type Memories struct {
 func (svc *Reminders) ForWindow(from *From, before *reminder.Bound) Memories {
 	s := Memories{svc: svc, From: from, Before: before}
 	if from != nil {
-		s.viewer, s.namespace = from.Caller, from.Namespace
+		s.viewer, s.namespace, s.minTrust = from.Caller, from.Namespace, from.MinTrust
 	}
 	return s
 }
@@ -207,7 +216,7 @@ func (s *Memories) remember(ctx context.Context) error {
 	ask, from := s.Ask, s.From
 	s.From = nil
 	q := ask.query(from.SessionID)
-	q.Namespace = s.within()
+	q.Namespace, q.MinTrust = s.within(), s.least()
 	if strings.TrimSpace(q.Query) == "" {
 		q.Plain = true
 		question, err := s.question()
@@ -244,9 +253,19 @@ func (s *Memories) remember(ctx context.Context) error {
 	return nil
 }
 
+// least returns the trust that memories need to be recalled. In a project that sets memory_min_trust, what has the
+// authority of a system prompt must be said by a user or by an operator.
+func (s *Memories) least() memory.Trust {
+	min := cmp.Or(s.Ask.MinTrust, s.minTrust)
+	if s.minTrust != "" && s.Ask.AsSystem() && !min.AtLeast(memory.TrustUser) {
+		return memory.TrustUser
+	}
+	return min
+}
+
 func recalled(r *memory.Record) reminder.Recalled {
 	return reminder.Recalled{Memory: reminder.Memory{Key: r.ID(), Incarnation: r.Incarnation, Version: r.Version},
-		Category: r.Category, Content: r.Content}
+		Category: r.Category, Content: r.Content, Trust: string(r.Trust), Day: r.Time().UTC().Format(time.DateOnly)}
 }
 
 // maxQuestion is the number of bytes of a message that are used as a query.

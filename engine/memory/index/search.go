@@ -143,7 +143,7 @@ func (s *search) ask(languages []string, oldest uint32) (question, error) {
 	words, err := s.rarestOf(asked.Words, oldest)
 	return question{words, asked.Without, rank.Request{Pairs: asked.Pairs, Breadth: breadth,
 		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter,
-		Weights: rank.Default}}, err
+		Weights: rank.Default, Limit: s.wanted()}}, err
 }
 
 // rank scores all documents in one state of the store, with the words of the query stemmed in these languages. It
@@ -331,12 +331,17 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 	return languages, nil
 }
 
+// wanted returns the number of hits that are found by words.
+func (s *search) wanted() int {
+	if s.Near != nil {
+		return max(s.Limit, fused)
+	}
+	return s.Limit
+}
+
 // best returns the best hits, up to the limit.
 func (s *search) best() ([]rank.Hit, error) {
-	f := rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts}
-	if s.Near != nil {
-		f.Limit = max(f.Limit, fused)
-	}
+	f := rank.Finder{Limit: s.wanted(), Read: s.documents, Accept: s.accepts}
 	hits, capped, err := s.ranking.Best(f)
 	s.capped = capped
 	if err == nil && s.Near != nil {

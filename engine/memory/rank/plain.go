@@ -17,11 +17,11 @@ import (
 // First, a glance at some documents with the word of the highest contribution gives a lower bound for the best scores.
 // Without it, a common word would lead to thousands of documents before a rarer one had led to enough good ones.
 
-// keptFirst is the number of candidates kept at first, keptMore the factor by which it grows with each further search,
-// and glance the number of documents in the first glance.
+// keptFirst is the minimum number of candidates kept at first, which is otherwise twice the number of hits that are wanted,
+// keptMore the factor by which it grows with each further search, and glance the number of documents in the first glance.
 const (
 	keptFirst = 32
-	keptMore  = 8
+	keptMore  = 4
 	glance    = 512
 )
 

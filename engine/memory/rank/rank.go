@@ -122,6 +122,7 @@ type Request struct {
 	Without  map[Place]bool // places of documents that hits must not contain
 	Filter   Filter
 	Weights  Weights
+	Limit    int // the number of hits that are wanted
 }
 
 // found is a document that contains some word of the query.
@@ -160,7 +161,8 @@ func Rank(ctx context.Context, q Request) (*Ranking, error) {
 		slices.SortStableFunc(q.Words, func(a, b Postings) int { return cmp.Compare(a.frequency(), b.frequency()) })
 		q.Words = q.Words[:MaxWords]
 	}
-	r := &Ranking{Request: q, mean: float64(q.Corpus.Terms) / float64(max(q.Corpus.Documents, 1)), ctx: ctx, keep: keptFirst}
+	r := &Ranking{Request: q, mean: float64(q.Corpus.Terms) / float64(max(q.Corpus.Documents, 1)), ctx: ctx,
+		keep: max(keptFirst, 2*q.Limit)}
 	lens := make([]int, len(q.Words))
 	for i, w := range q.Words {
 		lens[i] = w.frequency()

@@ -64,6 +64,7 @@ type Hit struct {
 	CreatedAt  time.Time                  `json:"created_at"`            // for a memory, when it was last changed
 	OccurredAt *time.Time                 `json:"occurred_at,omitempty"` // when the content of a memory happened
 	Importance float64                    `json:"importance,omitempty"`
+	Trust      memory.Trust               `json:"trust,omitempty"` // of a memory
 	Metadata   map[string]json.RawMessage `json:"metadata,omitempty"`
 	Value      json.RawMessage            `json:"value,omitempty"`
 	Background bool                       `json:"background,omitempty"` // it is from a background session
@@ -146,7 +147,7 @@ func (h Hit) found(by *rank.Hit) Hit {
 func memoryHit(m *memory.Memory) Hit {
 	h := Hit{Kind: "memory", Key: m.Key, Namespace: m.Namespace, OccurredAt: m.OccurredAt, Metadata: m.Metadata,
 		Value: m.Value, Content: m.Content, Category: m.Category, Tags: append([]string{}, m.Tags...),
-		Source: m.Source, CreatedAt: m.UpdatedAt, Importance: m.Importance, Why: Why{Terms: []Term{}}}
+		Source: m.Source, CreatedAt: m.UpdatedAt, Importance: m.Importance, Trust: m.Trust, Why: Why{Terms: []Term{}}}
 	if m.SessionID != nil {
 		h.SessionID = *m.SessionID
 	}

@@ -40,6 +40,7 @@ type Query struct {
 	Namespace  []string          `json:"namespace,omitempty"`
 	Metadata   memory.Conditions `json:"metadata,omitempty"`
 	Value      memory.Conditions `json:"value,omitempty"`
+	MinTrust   memory.Trust      `json:"min_trust,omitempty"`
 	// MinScore leaves out hits with a lower score.
 	MinScore  float64       `json:"min_score,omitempty"`
 	Since     string        `json:"since,omitempty"` // inclusive: RFC 3339, or a day
@@ -77,7 +78,7 @@ type request struct {
 
 // memoriesAlone reports whether the query asks for something that no message has.
 func (q *Query) memoriesAlone() bool {
-	return q.Category != "" || q.Source != "" ||
+	return q.Category != "" || q.Source != "" || q.MinTrust != "" ||
 		len(q.Categories)+len(q.Metadata)+len(q.Value) > 0
 }
 
@@ -106,7 +107,7 @@ func (r *request) checkViewer() error {
 func (q *Query) check() (*request, error) {
 	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
 		SessionID: q.SessionID, Since: q.Since, Until: q.Until, Categories: q.Categories, TagsAny: q.TagsAny,
-		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value,
+		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value, MinTrust: q.MinTrust,
 		Reader: q.Reader}}
 	if err := r.memories.Check(); err != nil {
 		return nil, err

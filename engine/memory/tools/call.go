@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Call is a model's call. Arguments are an object, or a string that contains one, as OpenAI's models write them.
@@ -26,6 +27,8 @@ type Call struct {
 	MemoryNamespace []string `json:"memory_namespace,omitempty"`
 	// Sources are the messages that memory_store stores from. The program names them that runs the call, not the model.
 	Sources []memory.Source `json:"sources,omitempty"`
+	// MinTrust leaves out of memory_recall what is less trusted. The default is the project's setting memory_min_trust.
+	MinTrust memory.Trust `json:"min_trust,omitempty"`
 }
 
 // Result is what a model gets back: Content as text, and Structured with the same for programs: Stored, Recalled,
@@ -59,6 +62,7 @@ type Shown struct {
 	SessionID  string     `json:"session_id,omitempty"`
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
 	UpdatedAt  time.Time  `json:"updated_at"`
+	Trust      string     `json:"trust,omitempty"`
 }
 
 // Recalled is the structured result of memory_recall.
@@ -106,7 +110,8 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := svc.projects.Get(ctx, c, projectID); err != nil {
+	set, err := svc.settings(ctx, c, projectID)
+	if err != nil {
 		return Result{}, err
 	}
 	args, err := readArguments(call.Arguments)
@@ -114,8 +119,10 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 		args.within, args.session = namespace, cmp.Or(call.SessionID, ident.DefaultSession)
 	}
 	verb := map[string]func() (Result, error){
-		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, &call, args) },
-		NameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
+		nameStore: func() (Result, error) { return svc.store(ctx, c, once, projectID, &call, args) },
+		NameRecall: func() (Result, error) {
+			return svc.recall(ctx, c, projectID, cmp.Or(call.MinTrust, memory.Trust(set.MemoryMinTrust)), args)
+		},
 		NameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
 		NameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
 		nameForget: func() (Result, error) { return svc.forget(ctx, c, once, projectID, args) },
@@ -134,6 +141,19 @@ func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, p
 		return out, nil
 	}
 	return out, err
+}
+
+// settings returns a project's settings.
+func (svc *Service) settings(ctx context.Context, c ident.Caller, projectID string) (*project.Settings, error) {
+	p, err := svc.projects.Find(ctx, c, projectID)
+	if err != nil {
+		return nil, err
+	}
+	set, err := svc.projects.SetupOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return &set.Settings, nil
 }
 
 // failure returns what a model is told about an error.
@@ -246,12 +266,12 @@ func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once,
 // maxLimit limits the memories that a model gets at once.
 const maxLimit = 50
 
-func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string, args *arguments) (
-	out Result, err error) {
+func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string, least memory.Trust,
+	args *arguments) (out Result, err error) {
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
 		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
-		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit), Reader: &args.session}
+		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit), MinTrust: least, Reader: &args.session}
 	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
 		args.fault("query", "required",
 			`give words to search for, or "*" for the most recent memories, or a time in since or until`)
@@ -284,7 +304,7 @@ func recalled(hits []recall.Hit) []RecalledMemory {
 	room := maxContents
 	for _, h := range hits {
 		m := RecalledMemory{Shown{Key: h.Key, Namespace: h.Namespace, Content: h.Content, Category: h.Category,
-			Tags: h.Tags, SessionID: h.SessionID, OccurredAt: h.OccurredAt, UpdatedAt: h.CreatedAt}, h.Score}
+			Tags: h.Tags, SessionID: h.SessionID, OccurredAt: h.OccurredAt, UpdatedAt: h.CreatedAt, Trust: string(h.Trust)}, h.Score}
 		m.clip(maxContent, &room)
 		if room < 0 && len(out) > 0 {
 			break

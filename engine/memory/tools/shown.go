@@ -11,7 +11,7 @@ import (
 // shown returns a memory as a model sees it.
 func shown(m *memory.Memory) Shown {
 	s := Shown{Key: m.Key, Namespace: m.Namespace, Content: m.Content, Category: m.Category, Tags: m.Tags,
-		OccurredAt: m.OccurredAt, UpdatedAt: m.UpdatedAt}
+		OccurredAt: m.OccurredAt, UpdatedAt: m.UpdatedAt, Trust: string(m.Trust)}
 	if m.SessionID != nil {
 		s.SessionID = *m.SessionID
 	}
@@ -35,7 +35,11 @@ func (s *Shown) say(b *strings.Builder, number int) {
 	if len(s.Namespace) > 0 {
 		fmt.Fprintf(b, "namespace: %s, ", strings.Join(s.Namespace, ", "))
 	}
-	fmt.Fprintf(b, "%s, %s", s.Category, s.UpdatedAt.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(b, "%s, ", s.Category)
+	if s.Trust != "" {
+		fmt.Fprintf(b, "trust: %s, ", s.Trust)
+	}
+	b.WriteString(s.UpdatedAt.Format("2006-01-02 15:04 UTC"))
 	if s.OccurredAt != nil {
 		fmt.Fprintf(b, ", of %s", s.OccurredAt.UTC().Format("2006-01-02 15:04 UTC"))
 	}

@@ -122,7 +122,7 @@ const (
 	shownOutput = `"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},` +
 		`"content":{"type":"string"},"cut":{"type":"boolean"},"category":{"type":"string"},` +
 		`"tags":{"type":"array","items":{"type":"string"}},"session_id":{"type":"string"},` +
-		`"occurred_at":{"type":"string"},"updated_at":{"type":"string"}`
+		`"occurred_at":{"type":"string"},"updated_at":{"type":"string"},"trust":{"type":"string"}`
 
 	storeInput = `{"type":"object","properties":{` +
 		`"key":{"type":"string","description":"Short, stable name of this one fact, such as user_language or ` +

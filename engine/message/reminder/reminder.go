@@ -26,6 +26,7 @@ type Memory struct {
 type Recalled struct {
 	Memory
 	Category, Content string
+	Trust, Day        string // of the version: how far to trust it, and its day as 2026-03-05
 	Shown             bool
 }
 
@@ -33,6 +34,8 @@ type Recalled struct {
 const (
 	oldStyle = 0 // only "\n" in a content is indented, so that a content can look like another memory's line
 	Style    = 1 // every character that ends a line is written as "\n" and indented
+	// TrustStyle is like Style, and says how far to trust a memory and of which day it is.
+	TrustStyle = 2
 )
 
 var oneLine = strings.NewReplacer("\r\n", "\n  ", "\n", "\n  ", "\r", "\n  ", "\v", "\n  ", "\f", "\n  ", "\u0085", "\n  ",
@@ -43,7 +46,11 @@ func (m *Recalled) line(style uint8) string {
 	if style != oldStyle {
 		content = oneLine.Replace(m.Content)
 	}
-	return "\n- [" + m.Category + "] " + m.Key + ": " + content
+	about := m.Category
+	if style >= TrustStyle {
+		about += ", " + m.Trust + ", " + m.Day
+	}
+	return "\n- [" + about + "] " + m.Key + ": " + content
 }
 
 // Title begins a reminder.

@@ -192,7 +192,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	version := d.snapshots.current()
 	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()
-	writes, written := int64(0), d.written[:0]
+	writes, written, hold := int64(0), d.written[:0], preconditions{}
 	defer func() {
 		clear(written)
 		d.written = written
@@ -206,10 +206,10 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
 			continue
 		}
-		if outcomes[i] = check(txn, r.batch.Expect); outcomes[i] != nil {
+		if outcomes[i] = hold.check(txn, r.batch.Expect); outcomes[i] != nil {
 			continue
 		}
-		if err := write(txn, r.batch); err != nil { // The preconditions of later batches see these writes.
+		if err := hold.write(txn, r.batch); err != nil { // The preconditions of later batches see these writes.
 			return all(err)
 		}
 		writes += r.writes()
@@ -273,43 +273,65 @@ func (d *database) applyNext(
 	return nil
 }
 
-// check checks preconditions against the state of the transaction, including the batches already in it.
-func check(txn *badger.Txn, expect []store.Expect) (err error) {
-	defer recoverDamage(&err)
+// preconditions are those that hold in a transaction, including the batches already in it: values by stored key, nil
+// for an absent key. Most batches of a transaction expect the same records of a tenant and a project, so each is read
+// once.
+type preconditions map[string][]byte
+
+// check checks what a batch expects.
+func (p preconditions) check(txn *badger.Txn, expect []store.Expect) error {
 	for i, e := range expect {
-		holds := false
-		item, err := txn.Get(e.Key)
-		switch {
-		case errors.Is(err, badger.ErrKeyNotFound):
-			holds = e.Value == nil
-		case err == nil:
-			err = item.Value(func(v []byte) error {
-				holds = e.Value != nil && bytes.Equal(v, e.Value)
-				return nil
-			})
-			if err != nil {
-				return errUnreadable
+		value, known := p[string(e.Key)]
+		holds := known && (value == nil) == (e.Value == nil) && bytes.Equal(value, e.Value)
+		if !known {
+			var err error
+			if holds, err = expected(txn, e); err != nil {
+				return err
 			}
-		default:
-			return errUnreadable
 		}
 		if !holds {
 			return &store.ConflictError{Index: i}
+		}
+		if !known {
+			p[string(e.Key)] = e.Value
 		}
 	}
 	return nil
 }
 
-func write(txn *badger.Txn, b store.Batch) error {
-	for _, p := range b.Put {
-		if err := txn.Set(p.Key, p.Value); err != nil {
+// expected reads a key and reports whether a precondition holds.
+func expected(txn *badger.Txn, e store.Expect) (holds bool, err error) {
+	defer recoverDamage(&err)
+	item, err := txn.Get(e.Key)
+	switch {
+	case errors.Is(err, badger.ErrKeyNotFound):
+		return e.Value == nil, nil
+	case err != nil:
+		return false, errUnreadable
+	}
+	err = item.Value(func(v []byte) error {
+		holds = e.Value != nil && bytes.Equal(v, e.Value)
+		return nil
+	})
+	if err != nil {
+		return false, errUnreadable
+	}
+	return holds, nil
+}
+
+// write puts a batch into the transaction and forgets what held of the keys that it writes.
+func (p preconditions) write(txn *badger.Txn, b store.Batch) error {
+	for _, put := range b.Put {
+		if err := txn.Set(put.Key, put.Value); err != nil {
 			return fmt.Errorf("building a transaction: %w", err)
 		}
+		delete(p, string(put.Key))
 	}
 	for _, key := range b.Delete {
 		if err := txn.Delete(key); err != nil {
 			return fmt.Errorf("building a transaction: %w", err)
 		}
+		delete(p, string(key))
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ type Settings struct {
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil means forever
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	MemoryNamespace           []string       `json:"memory_namespace"` // of sessions that have none of their own; see Namespace
+	MemoryMinTrust            string         `json:"memory_min_trust"` // tool, model, user or operator; empty: not set
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
 	Decisions                 string         `json:"decisions"` // which are kept: all, errors or none
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
@@ -473,6 +474,9 @@ func (s *Settings) check() error {
 	}
 	if s.ImageTokens != "current" && s.ImageTokens != "earlier" {
 		return fault.InvalidField("image_tokens", "invalid_value", "must be current or earlier")
+	}
+	if !slices.Contains([]string{"", "tool", "model", "user", "operator"}, s.MemoryMinTrust) {
+		return fault.InvalidField("memory_min_trust", "invalid_value", "must be tool, model, user or operator, or empty")
 	}
 	if err := ident.CheckNamespace("memory_namespace", s.MemoryNamespace); err != nil {
 		return err

@@ -65,7 +65,7 @@ export default function Memories({ p }: { p: string }) {
                     <a class="row-link" href={to.memory(p, m.key, m.namespace)}>{m.namespace && m.namespace.length > 0 && <span class="muted"><Hostile text={m.namespace.join(' / ')} /> / </span>}<Hostile text={m.key} /></a>
                     <p class="said two"><Hostile text={preview(m.content, 300)} /></p>
                   </th>
-                  <td><Chip tone={tones[m.category]}>{m.category}</Chip></td>
+                  <td><Chip tone={tones[m.category]}>{m.category}</Chip>{m.trust && <p class="muted" title="How far to trust it">{m.trust}</p>}</td>
                   <td><div class="tags">{m.tags.map((t) => <button type="button" class="chip tone-plain" key={t} onClick={() => set({ tag: t })}><Hostile text={t} /></button>)}</div></td>
                   <td class="number"><Importance value={m.importance} /></td>
                   <td class="number">{m.version}</td>
@@ -139,7 +139,7 @@ export function StoreMemory({ project, memory, namespace, onClose, onStored }: {
       await take(
         api.POST('/api/v1/projects/{project}/memories', {
           params: { path: { project } },
-          body: { namespace, ...(memory && { namespace: memory.namespace, metadata: memory.metadata, value: memory.value, occurred_at: memory.occurred_at }), key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
+          body: { namespace, ...(memory && { namespace: memory.namespace, metadata: memory.metadata, value: memory.value, occurred_at: memory.occurred_at, pinned: memory.pinned, standing: memory.standing }), key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
         }),
       );
       onStored();

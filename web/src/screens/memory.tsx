@@ -67,6 +67,9 @@ export default function MemoryScreen({ p, memory: key }: { p: string; memory: st
               {before ? <Words before={before.content} after={v.content} /> : <div class="prose words"><Hostile text={v.content} /></div>}
               <Extra of={v} />
               <p class="muted">
+                {v.trust && <>trusted as {v.trust === 'user' ? "a user's words" : v.trust === 'operator' ? "an operator's words" : v.trust === 'tool' ? "a tool's" : "a model's"} </>}
+                {v.provenance?.sources?.map((s) => <><a href={to.session(p, s.session_id)}>from message {s.seq} of <Hostile text={s.session_id} /></a> </>)}
+                {v.pinned && <Chip>pinned</Chip>} {v.standing && <Chip>standing</Chip>}
                 {v.occurred_at && <>of <When at={v.occurred_at} /> </>}
                 {v.tags.map((t) => <Chip key={t}><Hostile text={t} /></Chip>)} {v.session_id && <a href={to.session(p, v.session_id)}>session <Hostile text={v.session_id} /></a>}
                 {replaced && <> replaced {moment(replaced.at)}</>}

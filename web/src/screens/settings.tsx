@@ -44,6 +44,7 @@ const groups: [string, Field[]][] = [
     { name: 'decisions', label: 'Decisions', says: 'all: each window can be explained and made again. errors: only windows that were cut or shortened, that lost thinking, or in which a step failed. none: no window; this takes about a sixth less processor time for each. Windows without a decision also lose thinking that is bound to them.', kind: ['all', 'errors', 'none'] },
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },
     { name: 'memory_namespace', label: 'Namespace of memories', says: 'Of sessions that name none: names, outermost first, with a slash between them. {session} and {agent} stand for their ids. Empty: all sessions share the memories.', kind: 'namespace' },
+    { name: 'memory_min_trust', label: 'Least trust of memories', says: 'Windows and the tool memory_recall leave out what is less trusted: tool, model, user or operator. Where it is set, reminders say how far to trust each memory, and only what users and operators said is shown with the authority of a system prompt. Empty: all.', kind: 'text' },
     { name: 'daily_memory_days', label: 'Daily memories, in days', says: 'Unless they say themselves when they expire.', kind: 'number' },
   ]],
   ['Model calls through the proxy', [
