@@ -17,14 +17,14 @@ import (
 type reach struct{ url, key string }
 
 // readReach parses the options of a command that asks a running server. The key is MNEME_KEY, or else the key that
-// the server's first start saved in its data folder.
-func readReach(name string, args []string, env lookup, stderr io.Writer) (reach, error) {
+// the server's first start saved in its data folder. A command may have more options.
+func readReach(name string, args []string, env lookup, stderr io.Writer, more ...option) (reach, error) {
 	r, data := reach{url: "http://" + defaultListen}, defaultData
-	_, err := readOptions(flag.NewFlagSet(name, flag.ContinueOnError), []option{
+	_, err := readOptions(flag.NewFlagSet(name, flag.ContinueOnError), append([]option{
 		{"url", "MNEME_URL", "", &r.url, "`URL` of the running server"},
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` of the server, whose admin.key is used where MNEME_KEY is not set"},
 		{"", "MNEME_KEY", "", &r.key, "the key to ask with"}, // no flag: any user of the machine can read a command line
-	}, args, env, stderr)
+	}, more...), args, env, stderr)
 	r.url = strings.TrimSuffix(r.url, "/")
 	if err != nil || r.key != "" {
 		return r, err

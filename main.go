@@ -49,6 +49,7 @@ func commands() []command {
 		{"health", "ask a running server whether it can serve and store", checkHealth},
 		{"console", "print a link that signs a browser in to a running server's console", printConsoleLink},
 		{"demo", "fill the project demo of a running server with conversations to look at", fillDemo},
+		{"import", "import histories and memories of other programs into a running server", importFiles},
 		{"backup", "write a backup of a running server, or of a folder", backUp},
 		{"restore", "make a data folder from a backup", restore},
 		{"verify", "check a data folder, whole", verifyData},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 		t.Fatalf("%d lines, then %d", len(was), len(is))
 	}
 	for i := 1; i < len(was)-1; i++ {
+		is[i] = strings.ReplaceAll(is[i], `,"trust":"model"`, "") // as all memories of before
 		if was[i] != is[i] && !bytes.HasPrefix([]byte(was[i]), []byte(`{"type":"project","id":"default"`)) {
 			t.Errorf("line %d of the export is\n%s\nwas\n%s", i+1, is[i], was[i])
 		}

@@ -80,7 +80,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no op_size":         {edit(one(1, 0), 12, 0), "op_size is 0"},
 		"huge op_size":       {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
 		"op 0":               {one(0, 0), "op 0: op is 0"},
-		"op 18":              {one(18, 0), "op 0: op is 18"},
+		"op 19":              {one(19, 0), "op 0: op is 19"},
 		"op of another hook": {one(11, 0), "op 0: op is 11, REFUSE, which assemble does not take"},
 		"op 255":             {one(255, 0), "op 0: op is 255"},
 		"replace's template": {one(5, 1), "op 0: template is 1, REPLACE takes 0 or 2"},

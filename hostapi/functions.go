@@ -65,6 +65,10 @@ func mnemeFunctions() []hostFunction {
 		{"score", i32s("record", "ptr", "len"), i32,
 			"since 1.1: how well the record's text answers a query, by the words of both, from 0 to 1,000,000; " +
 				"-1 if there is no such record", hostScore},
+		{"search", i32s("record", "call", "from", "ptr", "len"), i32,
+			"since 1.3: byte offset of the first needle at or behind `from`, which is not negative, in the record's text, or in the " +
+				"arguments of its call if call is not -1; -1 if there is none, -2 if there is no such record or call. Only the " +
+				"bytes that are searched count", hostSearch},
 		{"json", i32s("record", "ptr", "len", "out", "cap"), i32,
 			"since 1.3: what a JSON pointer (RFC 6901) names in an answer, or in the spec of a candidate or a memory: copies up to " +
 				"cap bytes of it to out, a string without its quotes and escapes, anything else as JSON; returns its whole length, " +
@@ -212,6 +216,32 @@ func hostFind(in *instance, stack []uint64) {
 	}
 	in.pull(len(text)) // searching reads all of it
 	stack[0] = api.EncodeI32(int32(bytes.Index(text, needle)))
+}
+
+func hostSearch(in *instance, stack []uint64) {
+	call, from := int32(stack[1]), int32(stack[2])
+	needle := in.bytes(uint32(stack[3]), int32(stack[4]))
+	if call < -1 || from < 0 {
+		in.stop(plan.StatusTrap, "call is %d and from is %d", call, from)
+	}
+	what := fetchArguments
+	if call == -1 {
+		what, call = fetchText, 0
+	}
+	text, ok := in.part(what, int32(stack[0]), call)
+	if !ok {
+		stack[0] = api.EncodeI32(-2)
+		return
+	}
+	text = text[min(int(from), len(text)):]
+	at := bytes.Index(text, needle)
+	if at < 0 {
+		in.pull(len(text))
+		stack[0] = api.EncodeI32(-1)
+		return
+	}
+	in.pull(at + len(needle))
+	stack[0] = api.EncodeI32(from + int32(at))
 }
 
 func hostLog(in *instance, stack []uint64) {

@@ -18,6 +18,7 @@ func hostGuest(assemble []byte, data ...datum) guest {
 		imports: []fnImport{
 			of("text", 4, i32r), of("tokens", 2, i32r), of("find", 3, i32r), of("log", 3, nil), of("fail", 2, nil),
 			of("args", 5, i32r), of("name", 4, i32r), of("score", 3, i32r), of("json", 5, i32r),
+			of("search", 5, i32r),
 		},
 		data: data, assemble: assemble,
 	}
@@ -33,6 +34,7 @@ const (
 	fnName   = 6
 	fnScore  = 7
 	fnJSON   = 8
+	fnSearch = 9
 )
 
 func TestHostFunctions(t *testing.T) {
@@ -49,6 +51,11 @@ func TestHostFunctions(t *testing.T) {
 			"returned -3"},
 		"no tokens":      {call(fnTokens, 0, 0), "returned -1"},
 		"find":           {call(fnFind, 0, 16, 5), "returned -7"},
+		"search":         {cat(call(fnSearch, 0, -1, 0, 16, 5), call(fnSearch, 0, -1, 7, 16, 5), ins(opAdd)), "returned -6"}, // 6 and -1
+		"search a call":  {call(fnSearch, 0, 0, 0, 16, 5), "returned -14"},
+		"search no call": {cat(call(fnSearch, 0, 1, 0, 16, 5), konst(3), ins(opAdd)), "returned -2"},
+		"search nowhere": {cat(call(fnSearch, 9, -1, 0, 16, 5), konst(3), ins(opAdd)), "returned -2"},
+		"search beyond":  {cat(call(fnSearch, 0, -1, 1<<31-1, 16, 5), konst(3), ins(opAdd)), "returned -3"},
 		"find the empty": {call(fnFind, 0, 0, 0), "returned -1"},
 		"args":           {call(fnArgs, 0, 0, 0, 1024, 64), "returned -21"},
 		"args cut":       {call(fnArgs, 0, 0, 3, 1024, 2), "returned -21"},
@@ -218,7 +225,7 @@ func TestHostFunctionsBeforeTheCall(t *testing.T) {
 		"text": cat(call(fnText, 0, 0, 0, 0), ins(opDropValue)), "tokens": cat(call(fnTokens, 0, 0), ins(opDropValue)),
 		"find": cat(call(fnFind, 0, 0, 0), ins(opDropValue)), "log": call(fnLog, 0, 0, 0),
 		"args": cat(call(fnArgs, 0, 0, 0, 0, 0), ins(opDropValue)), "name": cat(call(fnName, 0, 0, 0, 0), ins(opDropValue)),
-		"score": cat(call(fnScore, 0, 0, 0), ins(opDropValue)),
+		"score": cat(call(fnScore, 0, 0, 0), ins(opDropValue)), "search": cat(call(fnSearch, 0, -1, 0, 0, 0), ins(opDropValue)),
 	} {
 		g := hostGuest(nil)
 		g.initialize = code

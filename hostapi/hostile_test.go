@@ -103,7 +103,9 @@ func (s wordSource) Ledger(l *plan.Ledger, tokens uint32) (text string, cost uin
 	text = l.Text(without)
 	return text, s.NoticeTokens(text), without
 }
-func (s wordSource) Bare(*plan.Item) (uint32, error) { return 0, nil }
+func (s wordSource) DocumentTexts(*plan.Item) ([]string, error) { return nil, nil }
+func (s wordSource) Thinking(*plan.Item) (string, error)        { return "", nil }
+func (s wordSource) Bare(*plan.Item) (uint32, error)            { return 0, nil }
 func (s wordSource) Documents(it *plan.Item) (int, plan.Flags, error) {
 	return 0, it.Flags, nil
 }

@@ -130,6 +130,24 @@ func (h nativeHost) Find(record int, needle string) int {
 	return strings.Index(h.texts[record], needle)
 }
 
+func (h nativeHost) Search(record, call, from int, needle string) int {
+	text := ""
+	if call == mneme.InText {
+		text = h.texts[record]
+	} else {
+		c, ok, _ := h.texts.Call(record, call)
+		if !ok {
+			return -2
+		}
+		text = c.Arguments
+	}
+	at := strings.Index(text[min(from, len(text)):], needle)
+	if at < 0 {
+		return -1
+	}
+	return from + at
+}
+
 func (h nativeHost) Args(record, call, offset int, buf []byte) int {
 	c, ok, _ := h.texts.Call(record, call)
 	if !ok {

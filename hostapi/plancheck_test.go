@@ -136,7 +136,9 @@ func (s tableSource) Ledger(*plan.Ledger, uint32) (string, uint32, int) { return
 func (s tableSource) ShortQuestion(_ *plan.Item, text string, _ uint32) (string, uint32) {
 	return text, 1
 }
-func (s tableSource) Bare(*plan.Item) (uint32, error) { return 1, nil }
+func (s tableSource) DocumentTexts(*plan.Item) ([]string, error) { return nil, nil }
+func (s tableSource) Thinking(*plan.Item) (string, error)        { return "", nil }
+func (s tableSource) Bare(*plan.Item) (uint32, error)            { return 1, nil }
 func (s tableSource) Documents(it *plan.Item) (int, plan.Flags, error) {
 	return 0, it.Flags, nil
 }

@@ -263,7 +263,8 @@ func eachUnion(node any, at string, visit func(at string, of any)) {
 	switch node := node.(type) {
 	case map[string]any:
 		for key, child := range node {
-			switch list, _ := child.([]any); key {
+			list, _ := child.([]any)
+			switch key {
 			case "type", "anyOf", "oneOf", "allOf":
 				others := slices.DeleteFunc(slices.Clone(list), func(one any) bool {
 					m, _ := one.(map[string]any)

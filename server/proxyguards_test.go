@@ -91,9 +91,9 @@ func TestGuardsRefuse(t *testing.T) {
 			t.Errorf("GET /v1/models: %s", c.last.body)
 		}
 		c.history = nil
-		c.ask(strings.Repeat("word ", 4_000) + "sk-12ab")
+		c.ask("sk-" + strings.Repeat("x", 300))
 		c.last = c.post()
-		refused("a text that the guard cannot replace", "policy_failed")
+		refused("a secret that the guard cannot mask", "policy_failed")
 		c.history = nil
 		c.guard("fails", wasmtest.Policy(`{"abi":"1.1","hooks":["assemble"]}`, wasmtest.Trap()))
 		c.ask("hello")

@@ -115,6 +115,8 @@ func (s *Server) table() []line {
 			options{stores: true, bodyOptional: true}},
 		{"importSession", "POST", project + "/sessions/import", agent, 201, handle(s.importSession),
 			options{stores: true, maxBody: importMaxBody}},
+		{"importForeign", "POST", project + "/import/foreign", agent, 200, handle(s.importForeign),
+			options{streams: true, media: fileType}},
 		{"getSession", "GET", session, reader, 200, handle(s.getSession), plain},
 		{"streamSession", "GET", session + "/stream", reader, 200, handle(s.streamSession), plain},
 		{"deleteSession", "DELETE", session, agent, 204, handle(s.deleteSession), plain},

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
+	"github.com/seed-0906e6bc/mneme/foreign"
 )
 
 // shape is the direction of a schema's values.
@@ -189,6 +190,9 @@ var namedSchemas = []namedSchema{
 	schemaOf[session.Purged]("Purged", sent),
 	schemaOf[jobs.RetentionRun]("RetentionRun", sent),
 	schemaOf[transfer.ImportReport]("ImportReport", sent),
+	schemaOf[foreign.Report]("ForeignReport", sent),
+	schemaOf[foreign.FileReport]("ForeignFile", sent),
+	schemaOf[foreign.Counts]("ForeignCounts", sent),
 	schemaOf[tenant.Usage]("TenantUsage", sent),
 	schemaOf[tenant.AuditEntry]("AuditEntry", sent),
 	schemaOf[records.List[tenant.AuditEntry]]("AuditList", sent),

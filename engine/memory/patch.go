@@ -186,14 +186,7 @@ func (r *Record) otherGrounds(before *Record) (names []string) {
 	if r.Trust != before.Trust {
 		names = append(names, "trust")
 	}
-	var was, is []Source
-	if before.Provenance != nil {
-		was = before.Provenance.Sources
-	}
-	if r.Provenance != nil {
-		is = r.Provenance.Sources
-	}
-	if !slices.Equal(is, was) {
+	if !slices.Equal(r.sources(), before.sources()) {
 		names = append(names, "sources")
 	}
 	return names

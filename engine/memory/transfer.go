@@ -155,10 +155,7 @@ func (m *Memory) readmit() error {
 	if m.SessionID != nil {
 		spec.SessionID = *m.SessionID
 	}
-	spec.Trust = m.Trust
-	if m.Provenance != nil {
-		spec.Sources = m.Provenance.Sources
-	}
+	spec.Trust, spec.Sources = m.Trust, m.sources()
 	if err := spec.complete(); err != nil {
 		return err
 	}
@@ -196,7 +193,6 @@ func (m *Memory) readmit() error {
 func (m *Memory) readmitGrounds() error {
 	m.Trust = cmp.Or(m.Trust, TrustModel)
 	if m.Provenance == nil {
-		m.Provenance = &Provenance{Origin: OriginImport}
 		return nil
 	}
 	switch p := m.Provenance; {
@@ -414,7 +410,7 @@ func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record,
 func (p *part) sessionsOf(im *transfer.Importing, b *batch) (sessions, error) {
 	known := sessions{}
 	note := func(m *Memory) error {
-		for _, s := range m.Provenance.Sources {
+		for _, s := range m.sources() {
 			if _, ok := known[s.SessionID]; ok {
 				continue
 			}
@@ -444,7 +440,7 @@ func (p *part) sessionsOf(im *transfer.Importing, b *batch) (sessions, error) {
 
 // sessionsOf returns the known sessions that a memory names as sources.
 func sessionsOf(m *Memory, known sessions) (in sessions) {
-	for _, s := range m.Provenance.Sources {
+	for _, s := range m.sources() {
 		if known[s.SessionID] != (ident.Incarnation{}) {
 			if in == nil {
 				in = sessions{}

@@ -65,7 +65,7 @@ const (
 	OriginTool     Origin = "tool"     // by a model that called memory_store
 	OriginFile     Origin = "file"     // by a model that wrote a file of memories
 	OriginRemember Origin = "remember" // by a policy that read a session
-	OriginImport   Origin = "import"   // from a file that says nothing else
+	OriginImport   Origin = "import"   // from what another program kept
 )
 
 // Provenance says where a version of a memory came from. It contains no text of a message.
@@ -86,6 +86,14 @@ type Source struct {
 	Seq       uint64 `json:"seq"`
 	At        int    `json:"at,omitempty"`
 	Length    int    `json:"length,omitempty"`
+}
+
+// sources returns the messages that the memory is from.
+func (m *Memory) sources() []Source {
+	if m.Provenance == nil {
+		return nil
+	}
+	return m.Provenance.Sources
 }
 
 // maxSources is how many messages a memory names.
@@ -133,6 +141,9 @@ func (svc *Service) TrustOf(ctx context.Context, c ident.Caller, projectID strin
 // groundsOf returns what a memory rests on whose words are all of the request. Without sources it reads nothing.
 func (svc *Service) groundsOf(ctx context.Context, c ident.Caller, projectID string, spec *Spec) (g grounds, err error) {
 	g.trust, g.provenance.Origin = TrustModel, cmp.Or(spec.Origin, OriginAPI)
+	if spec.Origin == "" && !spec.Created.IsZero() { // another program stored it then
+		g.provenance.Origin = OriginImport
+	}
 	if len(spec.Sources) > 0 {
 		g.sessions = sessions{}
 		g.provenance.Sources = slices.Clone(spec.Sources)
@@ -267,14 +278,12 @@ func (g grounds) over(old *Record, sameWords bool) grounds {
 // session was replaced by another one of its id.
 func joined(old *Record, g grounds) (sources []Source, in sessions) {
 	in = sessions{}
-	if old.Provenance != nil {
-		for _, s := range old.Provenance.Sources {
-			was, known := old.Sessions[s.SessionID]
-			now, named := g.sessions[s.SessionID]
-			same := func(other Source) bool { return other.SessionID == s.SessionID && other.Seq == s.Seq }
-			if known && (!named || now == was) && !slices.ContainsFunc(g.provenance.Sources, same) {
-				sources, in[s.SessionID] = append(sources, s), was
-			}
+	for _, s := range old.sources() {
+		was, known := old.Sessions[s.SessionID]
+		now, named := g.sessions[s.SessionID]
+		same := func(other Source) bool { return other.SessionID == s.SessionID && other.Seq == s.Seq }
+		if known && (!named || now == was) && !slices.ContainsFunc(g.provenance.Sources, same) {
+			sources, in[s.SessionID] = append(sources, s), was
 		}
 	}
 	for _, s := range g.provenance.Sources {

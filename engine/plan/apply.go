@@ -35,6 +35,9 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 		return Result{}, err
 	}
 	a := applier{src: src, meter: meter, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
+	if items, err = a.mask(items, ops); err != nil {
+		return Result{}, err
+	}
 	if err := a.load(items, ops); err != nil {
 		return Result{}, err
 	}
@@ -99,7 +102,7 @@ func (a *applier) load(items []Item, ops []Op) error {
 	fuel := 0
 	for n := range ops {
 		op := &ops[n]
-		if op.Code == OpInsert || op.Code == OpLedger {
+		if op.Code == OpInsert || op.Code == OpLedger || op.Code == OpMask {
 			continue
 		}
 		in := items[op.First : op.Last+1]

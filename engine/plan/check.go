@@ -14,7 +14,7 @@ type BadPlanError struct {
 
 func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
 
-// check checks the ops against the rules of the ABI. It returns the indexes of all but KEEPs and the LEDGER, in the order
+// check checks the ops against the rules of the ABI. It returns the indexes of all but KEEPs, MASKs and the LEDGER, in the order
 // of their positions, inserts first.
 func check(items []Item, ops []Op) ([]int, error) {
 	order := make([]int, len(ops))
@@ -35,8 +35,11 @@ func check(items []Item, ops []Op) ([]int, error) {
 	if err := checkRanges(ops, order, func(op *Op) bool { return op.Code == OpKeep || removes(op) }); err != nil {
 		return nil, err
 	}
-	order = slices.DeleteFunc(order, func(n int) bool { return ops[n].Code == OpKeep || ops[n].Code == OpLedger })
+	order = slices.DeleteFunc(order, func(n int) bool { return ops[n].Code == OpKeep || ops[n].Code == OpMask || ops[n].Code == OpLedger })
 	if err := checkRanges(ops, order, func(*Op) bool { return true }); err != nil {
+		return nil, err
+	}
+	if err := checkMasked(items, ops); err != nil {
 		return nil, err
 	}
 	return order, checkLedger(items, ops)
@@ -133,6 +136,8 @@ func checkOp(items []Item, op *Op) string {
 		if op.Code == OpLedger && (op.Argument == 0 || op.Argument > MaxLedger) {
 			return fmt.Sprintf("makes a ledger of %d tokens; 1 to %d are possible", op.Argument, MaxLedger)
 		}
+	case OpMask:
+		return checkMask(op.Text)
 	case OpTruncate:
 		if op.Argument == 0 {
 			return "truncates to 0 tokens"

@@ -114,6 +114,10 @@ type Source interface {
 	Truncated(it *Item, tokens int, note string) (Cut, error)
 	// Bare returns the tokens of an item without its text and the texts of a tool's documents.
 	Bare(*Item) (uint32, error)
+	// DocumentTexts returns the texts of a tool's documents with all changes so far, for Edit.Documents.
+	DocumentTexts(*Item) ([]string, error)
+	// Thinking returns the text of a message's thinking or reasoning; "" if a step stripped it.
+	Thinking(*Item) (string, error)
 	// Documents returns how many bytes of text the documents of a tool's message have, and which of FlagImage, FlagAudio
 	// and FlagDocument describe what an item holds besides its texts.
 	Documents(*Item) (bytes int, held Flags, err error)

@@ -112,7 +112,9 @@ func (s source) Truncated(it *plan.Item, n int, note string) (plan.Cut, error) {
 	}
 	return plan.Cut{Text: text, Tokens: uint32(len(text))}, err
 }
-func (source) Bare(*plan.Item) (uint32, error) { return 0, nil }
+func (source) DocumentTexts(*plan.Item) ([]string, error) { return nil, nil }
+func (source) Thinking(it *plan.Item) (string, error)     { return "hm, text " + fmt.Sprint(it.Row), nil }
+func (source) Bare(*plan.Item) (uint32, error)            { return 0, nil }
 func (source) Documents(it *plan.Item) (int, plan.Flags, error) {
 	return 0, it.Flags, nil
 }

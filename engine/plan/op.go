@@ -23,6 +23,8 @@ const (
 	OpForget OpCode = 15
 	OpAsk    OpCode = 16
 	OpRank   OpCode = 17
+
+	OpMask OpCode = 18 // of windows and remember
 )
 
 // ReplaceArguments is the template of a REPLACE that changes the arguments of a call instead of a text.
@@ -35,7 +37,7 @@ type Op struct {
 	First    uint32
 	Last     uint32
 	Argument uint32 // TRUNCATE, COMPRESS, LEDGER, ASK: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call; MERGE: KeepStored or 0; RANK: a score
-	Text     string // REPLACE, INSERT, PATCH, MERGE, STORE, ASK
+	Text     string // REPLACE, INSERT, MASK, PATCH, MERGE, STORE, ASK
 	Reason   string // "code" or "code: free text"
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
@@ -45,15 +46,9 @@ const maxBranches = 64
 // to a fork of the session, named after it. If there is no session, it is made. It returns not_found if ForkOf or After
 // is not stored, too_many_branches, and the errors of Import and AppendTurn.
 func (svc *Service) Merge(ctx context.Context, c ident.Caller, projectID string, req MergeRequest) (Merged, error) {
-	base := branch{}
-	if req.ForkOf != "" {
-		var err error
-		if base, err = svc.readBranch(ctx, c, projectID, req.ForkOf, &req); err != nil {
-			return Merged{}, err
-		}
-		if base.head == nil || base.from < 0 {
-			return Merged{}, fault.Errorf(fault.NotFound, "not_found", "session %q has no message %q", req.ForkOf, req.After)
-		}
+	base, err := svc.forkBase(ctx, c, projectID, &req)
+	if err != nil {
+		return Merged{}, err
 	}
 	for n := 1; n <= maxBranches; n++ {
 		id := req.Session.ID
@@ -78,6 +73,24 @@ func (svc *Service) Merge(ctx context.Context, c ident.Caller, projectID string,
 		"the conversation %q has more than %d branches", req.Session.ID, maxBranches)
 }
 
+// forkBase returns the session that a copy of a conversation went on from: ForkOf, or a branch of it.
+func (svc *Service) forkBase(ctx context.Context, c ident.Caller, projectID string, req *MergeRequest) (branch, error) {
+	for n := 1; n <= maxBranches && req.ForkOf != ""; n++ {
+		id := req.ForkOf
+		if n > 1 {
+			id = ident.ForkOf(id, n)
+		}
+		b, err := svc.readBranch(ctx, c, projectID, id, req)
+		if err != nil || b.head != nil && b.from >= 0 {
+			return b, err
+		}
+		if b.head == nil {
+			return b, fault.Errorf(fault.NotFound, "not_found", "session %q has no message %q", req.ForkOf, req.After)
+		}
+	}
+	return branch{}, nil
+}
+
 // branch is a session beside the conversation that is merged into it.
 type branch struct {
 	id   string
@@ -85,10 +98,12 @@ type branch struct {
 	// known are the source ids of the session's living messages, in order. at are the numbers of these messages.
 	known []string
 	at    []uint64
-	from  int  // where in known the conversation begins; -1 if it does not
-	taken int  // how many ids of the conversation follow there
-	path  int  // how many ids the conversation has
-	more  bool // the session has messages without source ids at its end
+	// through are the numbers of living messages up to that one, with those that were posted as one with it.
+	through []int
+	from    int  // where in known the conversation begins; -1 if it does not
+	taken   int  // how many ids of the conversation follow there
+	path    int  // how many ids the conversation has
+	more    bool // the session has messages without source ids at its end
 }
 
 // fits reports whether the session can have the conversation: nothing of the session contradicts it.
@@ -110,13 +125,25 @@ func (svc *Service) readBranch(ctx context.Context, c ident.Caller, projectID, i
 		return b, err
 	}
 	for i := range hs {
-		for _, source := range hs[i].Sources {
-			b.known, b.at = append(b.known, source), append(b.at, hs[i].Seq)
-		}
 		b.more = len(hs[i].Sources) == 0
+		if i > 0 && postedWith(&hs[i-1], &hs[i]) {
+			for j := len(b.through) - len(hs[i].Sources); j < len(b.through); j++ {
+				b.through[j] = i + 1
+			}
+			continue
+		}
+		for _, source := range hs[i].Sources {
+			b.known, b.at, b.through = append(b.known, source), append(b.at, hs[i].Seq), append(b.through, i+1)
+		}
 	}
 	b.match(req)
 	return b, nil
+}
+
+// postedWith reports whether two messages were posted as one: results and what a user wrote below them.
+func postedWith(before, m *transcript.Header) bool {
+	return before.Role == plan.RoleTool && (m.Role == plan.RoleTool || m.Role == plan.RoleUser) && len(m.Sources) > 0 &&
+		slices.Equal(before.Sources, m.Sources)
 }
 
 // match finds where the conversation begins in the session, and how far both agree.
@@ -128,11 +155,14 @@ func (b *branch) match(req *MergeRequest) {
 		}
 	}
 	b.path = len(path)
+	b.from = -1
 	switch {
 	case req.After != "":
-		b.from = slices.Index(b.known, req.After)
-		if b.from >= 0 {
-			b.from++
+		for i, id := range slices.Backward(b.known) { // several messages may be made of one record
+			if id == req.After {
+				b.from = i + 1
+				break
+			}
 		}
 	case len(b.known) == 0 || len(path) == 0:
 		b.from = 0
@@ -180,7 +210,8 @@ func (svc *Service) mergeRest(ctx context.Context, c ident.Caller, projectID str
 	}
 	revision := b.head.Revision
 	for i := range rest {
-		if out.add(&rest[i]); req.DryRun {
+		out.add(&rest[i])
+		if req.DryRun {
 			continue
 		}
 		append := TurnRequest{SessionID: b.id, Continues: rest[i].Continues, IfRevision: &revision, Mode: transcript.ModeRepair,
@@ -269,7 +300,7 @@ func (svc *Service) mergeTurn(ctx context.Context, c ident.Caller, projectID str
 // then its own.
 func (svc *Service) mergeNew(ctx context.Context, c ident.Caller, projectID string, req *MergeRequest, base *branch) (
 	Merged, error) {
-	out := Merged{SessionID: req.Session.ID, Made: true}
+	out := Merged{SessionID: req.Session.ID}
 	f := File{Version: 1, Session: req.Session, Created: req.Created, Mode: transcript.ModeRepair}
 	f.Session.Origin = OriginImport
 	own := req.Turns
@@ -282,6 +313,7 @@ func (svc *Service) mergeNew(ctx context.Context, c ident.Caller, projectID stri
 	for i := range own {
 		out.add(&own[i])
 	}
+	out.Made = len(own) > 0
 	if req.DryRun || len(own) == 0 {
 		return out, nil
 	}
@@ -306,7 +338,7 @@ var errShared = errors.New("the last shared message was read")
 // message on that is not the same whole.
 func (svc *Service) shared(ctx context.Context, c ident.Caller, b *branch, turns []FileTurn) (
 	shared, own []FileTurn, err error) {
-	upto, size := b.from+b.taken, 0 // an index in known
+	upto, size, read := b.from+b.taken, 0, 0 // upto is an index in known
 	for upto > 0 && upto < len(b.at) && b.at[upto-1] == b.at[upto] {
 		upto-- // only whole messages are shared
 	}
@@ -328,7 +360,7 @@ func (svc *Service) shared(ctx context.Context, c ident.Caller, b *branch, turns
 				return fault.Errorf(fault.TooLarge, "session_too_large", "the shared messages take more than %d bytes", maxFile)
 			}
 			t.Messages[i].Made, t.Messages[i].Reminder = nil, nil // they are about the other session's windows
-			if slices.Contains(t.Messages[i].SourceIDs, b.known[upto-1]) {
+			if read++; read >= b.through[upto-1] {
 				t.Messages = t.Messages[:i+1]
 				shared = append(shared, t)
 				return errShared

@@ -129,6 +129,33 @@ func TestMergeCopy(t *testing.T) {
 	k.Sound()
 }
 
+// TestMergeResults merges two results that are one message of the file and two here, again, and with another answer.
+func TestMergeResults(t *testing.T) {
+	k := enginetest.New(t)
+	turns := func(answer string) []session.FileTurn {
+		t := session.FileTurn{}
+		for i, raw := range []string{`{"role":"user","content":"Read both."}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"read","input":{}},{"type":"tool_use","id":"b","name":"read","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"},{"type":"tool_result","tool_use_id":"b","content":"2"},{"type":"text","text":"Both."}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"` + answer + `"}]}`} {
+			m := session.FileMessage{Format: "anthropic.messages", SourceIDs: []string{fmt.Sprint("row-", i)}, Message: json.RawMessage(raw)}
+			if i == 3 {
+				m.SourceIDs[0] = answer
+			}
+			t.Messages = append(t.Messages, m)
+		}
+		return []session.FileTurn{t}
+	}
+	for i, want := range []string{"c 4", "c 0", "c~2 1", "c~2 0"} {
+		got := merge(k, "", func(r *session.MergeRequest) { r.Turns = turns([]string{"Done.", "Done.", "Two.", "Two."}[i]) })
+		if fmt.Sprint(got.SessionID, " ", got.Messages) != want {
+			t.Errorf("merge %d gives %+v, want %s", i, got, want)
+		}
+	}
+	k.Lives("c~2", "Read both.", "", "1", "2", "Both.", "Two.")
+	k.Sound()
+}
+
 // TestMergeTimes checks that a merged session has the times of its messages, and its metadata, also in an export.
 func TestMergeTimes(t *testing.T) {
 	k := enginetest.New(t)
@@ -182,7 +209,8 @@ func TestMergeModel(t *testing.T) {
 			path = path[:rng.IntN(len(path)+1)]
 			for range 1 + rng.IntN(4) {
 				word := string(next)
-				if next++; rng.IntN(3) == 0 || len(path) == 0 {
+				next++
+				if rng.IntN(3) == 0 || len(path) == 0 {
 					word = "?" + word
 				}
 				path = append(path, word)

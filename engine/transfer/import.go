@@ -124,6 +124,19 @@ func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte
 	return nil, nil, err
 }
 
+// Spool writes a body to disk, as files of other programs are. The file is gone when it is closed. It returns disk_full
+// and body_too_large.
+func (svc *Service) Spool(ctx context.Context, body io.Reader) (*os.File, error) {
+	f, _, err := svc.spool(ctx, body)
+	return f, err
+}
+
+// SpoolDir is the folder for what is unpacked while it is imported; "" is the system's. Room returns disk_full if the
+// disk of the store is almost full.
+func (svc *Service) SpoolDir() string { return svc.spoolDir }
+
+func (svc *Service) Room() error { return svc.room() }
+
 // room returns disk_full if the disk of the store is almost full.
 func (svc *Service) room() error {
 	if r, ok := svc.db.Store.(interface{ Room() error }); ok && r.Room() != nil {

@@ -35,3 +35,29 @@ func (a *assembly) Edited(it *plan.Item) (text string, tokens uint32, empty bool
 	}
 	return m.Text, a.Counter.Shown(&r.Header, m), m.Hollow(), nil
 }
+
+// Thinking returns the text of an item's thinking, unless a step stripped it.
+func (a *assembly) Thinking(it *plan.Item) (string, error) {
+	r := a.rows[it.Row]
+	if r.Damaged.Load() || it.Role != plan.RoleAssistant || it.Edit != nil && it.Edit.Strip&plan.PartThinking != 0 {
+		return "", nil
+	}
+	m, err := a.body(r)
+	if err != nil {
+		return "", err
+	}
+	return m.Reasoning, nil
+}
+
+// DocumentTexts returns the texts of the documents of a tool's message with all changes so far.
+func (a *assembly) DocumentTexts(it *plan.Item) ([]string, error) {
+	documents, _, err := a.documentsOf(it)
+	if err != nil || len(documents) == 0 {
+		return nil, err
+	}
+	texts := make([]string, len(documents))
+	for i := range documents {
+		texts[i] = documents[i].Text
+	}
+	return texts, nil
+}

@@ -54,7 +54,7 @@ func (a *assembly) runGuard(i int) (decision.Step, error) {
 }
 
 // guardSupplied lets the guards look at texts that came after them: the running summary, and what other steps inserted or
-// put in the place of texts and arguments. In a table of these records alone they may only replace. A request fails with
+// put in the place of texts and arguments. In a table of these records alone they may only replace and mask. A request fails with
 // policy_failed if a guard does not end well, or if the window is no longer valid.
 func (a *assembly) guardSupplied() error {
 	n := a.Guards()
@@ -97,8 +97,8 @@ func (a *assembly) guardSupplied() error {
 // onlyReplaces returns a *plan.BadPlanError if a plan does anything but replace texts and arguments.
 func onlyReplaces(ops []plan.Op) error {
 	for n := range ops {
-		if code := ops[n].Code; code != plan.OpReplace && code != plan.OpKeep {
-			return &plan.BadPlanError{Op: n, Detail: fmt.Sprintf("is op %d; a guard that looks at the texts of later steps can only replace them",
+		if code := ops[n].Code; code != plan.OpReplace && code != plan.OpMask && code != plan.OpKeep {
+			return &plan.BadPlanError{Op: n, Detail: fmt.Sprintf("is op %d; a guard that looks at the texts of later steps can only replace or mask them",
 				code)}
 		}
 	}

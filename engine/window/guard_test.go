@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
@@ -49,7 +50,7 @@ func secretive(t *testing.T) *enginetest.Kit {
 	k := enginetest.Open(t, memstore.New(), enginetest.SummariseWith(&scribe{"they used " + hidden}))
 	k.Upload("redact", enginetest.Example(t, "redact"))
 	k.Remember(memory.Spec{Key: "login", Content: "the login key is " + hidden})
-	long := strings.Repeat("all work and no play ", 28_000) // twice as much is more than a call could read once
+	long := strings.Repeat("all work and no play ", 11_000)
 	for turn := range 3 {
 		read := "nothing"
 		if turn == 1 {
@@ -163,10 +164,60 @@ func TestGuardsFailClosed(t *testing.T) {
 			enginetest.RefusedWith(t, err, fault.Invalid, "policy_failed")
 		}
 	}
-	// A text that is longer than a plan's texts may be.
+	// A secret that is longer than a plan can mask.
 	k.SetPipeline(`[` + guarded + `]`)
-	_, err := k.TryAsk(`{"session_id":"new","pending":[` + enginetest.User(strings.Repeat("word ", 4_000)+hidden) + `]}`)
+	_, err := k.TryAsk(`{"session_id":"new","pending":[` + enginetest.User("sk-"+strings.Repeat("x", 300)) + `]}`)
 	enginetest.RefusedWith(t, err, fault.Invalid, "policy_failed")
+}
+
+// Two results of 594 KB are more than a call can mask. They were once shown, because the step that failed was skipped.
+func TestGuardsRefuseWhatTheyCannotMask(t *testing.T) {
+	k := enginetest.New(t)
+	k.Upload("redact", enginetest.Example(t, "redact"))
+	k.SetPipeline(`[` + guarded + `]`)
+	long := strings.Repeat("all work and no play ", 28_285)
+	k.Post("s", enginetest.User("Read both."), `{"role":"assistant","content":null,"tool_calls":[
+		{"id":"c1","type":"function","function":{"name":"read","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"read","arguments":"{}"}}]}`,
+		enginetest.Result("c1", long+hidden), enginetest.Result("c2", hidden+long))
+	for _, rest := range []string{``, `,"budget":{"max_tokens":3000}`, `,"pipeline":[]`} {
+		_, err := k.TryAsk(`{"session_id":"s"` + rest + `}`)
+		enginetest.RefusedWith(t, err, fault.Invalid, "policy_failed")
+	}
+}
+
+// A mask hides a secret in long texts, in documents of tool results, in strings of arguments however they are
+// written, and in thinking, which then goes.
+func TestMaskedParts(t *testing.T) {
+	k := enginetest.New(t)
+	k.Upload("redact", enginetest.Example(t, "redact"))
+	k.SetPipeline(`[` + guarded + `]`)
+	long := strings.Repeat("all work and no play ", 4_500)
+	post := func(format string, messages ...string) {
+		t.Helper()
+		if _, err := k.TryPost(session.TurnRequest{SessionID: "s", Format: format}, messages...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post("anthropic.messages", enginetest.User(long+hidden+" "+long),
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"the key is `+hidden+`","signature":"c2ln"},{"type":"text","text":"I use `+hidden+`."},
+			{"type":"tool_use","id":"c1","name":"login","input":{"key":"s\u006b-12ab"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"`+hidden+`"},
+			{"type":"document","source":{"type":"text","media_type":"text/plain","data":"page `+hidden+`"}}]}]}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"nothing to hide","signature":"c2ln"},{"type":"text","text":"Done."}]}`)
+	post("openai.chat", enginetest.User("and now?"), `{"role":"assistant","content":"Fine.","reasoning_content":"they gave me `+hidden+`"}`)
+	for _, format := range everyFormat {
+		w := k.Ask(`{"session_id":"s","format":%q,"reasoning":"content","explain":true,"budget":{"max_messages":0,"max_tokens":0}}`, format)
+		leaks(t, format, w.Raw)
+		for _, want := range []string{"all work and no play [redacted] all work", "I use [redacted].", "page [redacted]"} {
+			if !strings.Contains(shownOf(w), want) {
+				t.Errorf("%s: there is no %q", format, want)
+			}
+		}
+		if format == "anthropic.messages" && !strings.Contains(shownOf(w), `"key":"[redacted]"`) {
+			t.Errorf("%s: the arguments are %.800s", format, shownOf(w)[len(long):])
+		}
+		k.Replay(w.DecisionID)
+	}
 }
 
 // Settings with guards are checked as a whole.

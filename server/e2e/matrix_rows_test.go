@@ -105,6 +105,7 @@ func matrixRows() []matrixRow {
 			body: `{"session_id":"{session}","messages":[{"role":"user","content":"{marker}"}]}`},
 		{route: "POST " + project + "/sessions", least: agent, ok: 201, apart: 201, body: `{"id":"{new}","title":"{marker}"}`},
 		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, apart: 201, body: file},
+		{route: "POST " + project + "/import/foreign", least: agent, ok: 200, send: sendForeignFile},
 		{route: "POST " + session + "/rewind", least: agent, ok: 200, apart: 404, body: `{"to_turn":1}`},
 		{route: "POST " + session + "/erase", least: admin, ok: 200, consumes: true},
 		{route: "POST " + session + "/fork", least: agent, ok: 201, apart: 404, body: `{}`},
@@ -279,6 +280,12 @@ func sendTenantFile(c client, method, path, _ string) reply {
 	return c.do(method, path, file, "Content-Type", "application/x-ndjson")
 }
 
+// sendForeignFile imports a conversation of another program.
+func sendForeignFile(c client, method, path, _ string) reply {
+	file := fmt.Sprintf(`{"messages":[{"role":"user","content":%q},{"role":"assistant","content":"Yes."}]}`, mneme.unique("chat"))
+	return c.do(method, path, []byte(file), "Content-Type", "application/octet-stream")
+}
+
 // sendModule uploads a new module.
 func sendModule(c client, method, path, _ string) reply {
 	module := wasmtest.Policy(wasmtest.Manifest(mneme.unique("matrix")), wasmtest.Keep())
@@ -358,7 +365,8 @@ func newestTurn(c client, method, path, _ string) reply {
 	var session struct {
 		LastTurn int `json:"last_turn"`
 	}
-	if r.into(&session); session.LastTurn == 0 {
+	r.into(&session)
+	if session.LastTurn == 0 {
 		return r
 	}
 	return c.do(method, fmt.Sprint(at, "/turns/", session.LastTurn, query), nil)

@@ -86,6 +86,7 @@ func (l line) lastTurn() uint32 {
 type history struct {
 	lineage    transcript.Lineage
 	messages   uint64
+	changes    uint32 // of messages in the middle; the lineage before the newest turns does not tell of later ones
 	superseded transcript.Runs
 	lines      lines
 }
@@ -132,13 +133,13 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 	if k.Value.lineage == h.Lineage && k.Value.messages == h.Messages {
 		return k.Value.lines, nil
 	}
-	next := &history{lineage: h.Lineage, messages: h.Messages, lines: lines{map[string]line{}, map[string]line{}}}
+	next := &history{lineage: h.Lineage, messages: h.Messages, changes: h.Changes, lines: lines{map[string]line{}, map[string]line{}}}
 	x := h.Extent()
 	for _, r := range h.Removed {
 		x.Superseded = x.Superseded.Without(r)
 	}
 	next.superseded = x.Superseded
-	if old := k.Value; old.messages > 0 && h.Messages > old.messages && x.Superseded.Equal(old.superseded) {
+	if old := k.Value; old.messages > 0 && h.Messages > old.messages && h.Changes == old.changes && x.Superseded.Equal(old.superseded) {
 		added := int(h.Messages - old.messages)
 		hs, behind, err := svc.sessions.ReadHeaders(ctx, tenant, x, added, nil)
 		if err != nil {

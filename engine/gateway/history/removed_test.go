@@ -23,6 +23,9 @@ type removing struct {
 func (c *removing) add(kind string, format string, args ...any) string {
 	word := fmt.Sprintf("word%dx", len(c.all))
 	text := fmt.Sprintf(format, args...) + " " + word
+	for i := range 12 { // Otherwise all messages would be versions of each other.
+		text += fmt.Sprintf(" %sof%d", word, i)
+	}
 	var m string
 	switch kind {
 	case "user":

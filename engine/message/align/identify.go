@@ -45,8 +45,9 @@ var (
 	headers = []string{"X-Mneme-Session", "X-Claude-Code-Session-Id", "Session-Id", "Session_id", "X-Session-Id",
 		"X-Session-Affinity"}
 	members = []string{"metadata.session_id", "metadata.conversation_id", "metadata.thread_id"}
-	// lesser are the headers of other gateways.
-	lesser = []string{"Agent-Session-Id", "Helicone-Session-Id", "X-Sm-Conversation-Id", "X-Litellm-Session-Id"}
+	// lesser are the headers of other gateways and applications.
+	lesser = []string{"Agent-Session-Id", "Helicone-Session-Id", "X-Sm-Conversation-Id", "X-Litellm-Session-Id",
+		"X-OpenWebUI-Chat-Id"}
 )
 
 // Identify returns the session and the agent that a request belongs to.

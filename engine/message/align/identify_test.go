@@ -87,6 +87,7 @@ func TestWhoseRequestsAre(t *testing.T) {
 		{"LiteLLM", "", "", `{"litellm_session_id":"l","user":"d"}`, align.Identity{Session: "l", By: "litellm_session_id"}},
 		{"Envoy", "", "agent-session-id: e", `{}`, align.Identity{Session: "e", By: "agent-session-id"}},
 		{"Supermemory", "", "x-sm-conversation-id: m\nx-sm-user-id: u", `{"user":"d"}`, align.Identity{Session: "m", By: "x-sm-conversation-id"}},
+		{"Open WebUI", "", "X-OpenWebUI-Chat-Id: c\nX-OpenWebUI-User-Id: u", `{"user":"d"}`, align.Identity{Session: "c", By: "x-openwebui-chat-id"}},
 		{"Helicone", "", "Helicone-Session-Id: h", `{}`, align.Identity{Session: "h", By: "helicone-session-id"}},
 
 		{"a conversation", "", "", `{"conversation":"conv_1","metadata":{"session_id":"a"}}`, align.Identity{Session: "conv_1", By: "conversation"}},

@@ -80,7 +80,8 @@ func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head,
 // reuses everything else. It returns false if the session does not follow from the older view, for example because the
 // store was restored to an earlier state.
 func (svc *Service) grow(ctx context.Context, v, old *View, want int, also *store.Item) (bool, error) {
-	if old == nil || !old.whole(want) || v.Head.Messages < old.Head.Messages || v.Head.Turns-old.Head.Turns > 64 {
+	if old == nil || !old.whole(want) || v.Head.Messages < old.Head.Messages || v.Head.Turns-old.Head.Turns > 64 ||
+		v.Head.Changes != old.Head.Changes { // The lineage before the newest turns does not tell of changes after them.
 		return false, nil
 	}
 	added, came := int(v.Head.Messages-old.Head.Messages), v.Head.Lineage == old.Head.Lineage

@@ -68,11 +68,11 @@ func (m *model) remove(from, to int) {
 	for i := from; i <= to; i++ {
 		m.dead[i] = true
 	}
-	if r := Part(m.turn[from], uint64(from)+1, uint64(to)+1); !all {
-		m.runs = m.runs.Insert(r)
-		return
+	r := Part(m.turn[from], uint64(from)+1, uint64(to)+1)
+	if all {
+		r = Run{Turns: [2]uint32{m.turn[from], m.turn[from]}, Messages: [2]uint64{uint64(first) + 1, uint64(last) + 1}}
 	}
-	m.runs = m.runs.Insert(Run{Turns: [2]uint32{m.turn[from], m.turn[from]}, Messages: [2]uint64{uint64(first) + 1, uint64(last) + 1}})
+	m.runs = m.runs.Insert(r)
 }
 
 // restore makes some messages of a living turn that were removed living again.

@@ -85,6 +85,7 @@ const (
 	OpForget OpCode = 15
 	OpAsk    OpCode = 16
 	OpRank   OpCode = 17
+	OpMask   OpCode = 18
 )
 
 // Hook is a moment at which a policy decides.

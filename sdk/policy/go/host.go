@@ -18,6 +18,9 @@ type Host interface {
 	Name(record, call int, buf []byte) int
 	// Score returns how well the text of a record matches a query, from 0 to MaxScore, or -1.
 	Score(record int, query string) int
+	// Search returns the byte offset of the first needle at or behind from, in the text of a record, or in the arguments of
+	// its call if call is not -1. It returns -1 if there is none, and -2 if there is no such record or call.
+	Search(record, call, from int, needle string) int
 	// JSON copies into buf what a JSON pointer names in an answer, or in the spec of a candidate or a memory. It returns
 	// the whole length, -1 if there is no such value, or -2 if the text is not JSON.
 	JSON(record int, pointer string, buf []byte) int
@@ -34,6 +37,15 @@ func (q *Request) Tokens(text string) int { return q.host.Tokens(text) }
 
 // Find returns the byte offset of needle in the text of a record, or -1.
 func (q *Request) Find(record int, needle string) int { return q.host.Find(record, needle) }
+
+// InText as a call makes Search look in the text.
+const InText = -1
+
+// Search returns the byte offset of the first needle at or behind from, in the arguments of a record's call, or in its text
+// if call is InText. It returns -1 if there is none, and -2 if there is no such record or call.
+func (q *Request) Search(record, call, from int, needle string) int {
+	return q.host.Search(record, call, from, needle)
+}
 
 // Args copies the arguments of a record's call from an offset into buf, as much as fits, and returns their whole length
 // in bytes, or -1 if there is no such call. Calls count from 0. Call 0 of a result is the call that it answers.

@@ -22,6 +22,9 @@ func hostName(record, call uint32, ptr unsafe.Pointer, size uint32) int32
 //go:wasmimport mneme score
 func hostScore(record uint32, ptr unsafe.Pointer, size uint32) int32
 
+//go:wasmimport mneme search
+func hostSearch(record uint32, call int32, from uint32, ptr unsafe.Pointer, size uint32) int32
+
 //go:wasmimport mneme json
 func hostJSON(record uint32, ptr unsafe.Pointer, size uint32, out unsafe.Pointer, capacity uint32) int32
 
@@ -58,6 +61,10 @@ func (hostFunctions) Name(record, call int, buf []byte) int {
 
 func (hostFunctions) Score(record int, query string) int {
 	return int(hostScore(uint32(record), unsafe.Pointer(unsafe.StringData(query)), uint32(len(query))))
+}
+
+func (hostFunctions) Search(record, call, from int, needle string) int {
+	return int(hostSearch(uint32(record), int32(call), uint32(from), unsafe.Pointer(unsafe.StringData(needle)), uint32(len(needle))))
 }
 
 func (hostFunctions) JSON(record int, pointer string, buf []byte) int {

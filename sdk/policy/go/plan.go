@@ -141,6 +141,13 @@ func (p *Plan) Strip(first, last int, parts Parts, why Text) {
 	}
 }
 
+// Mask hides a text of 4 to 256 bytes, without quotes, backslashes and control characters, wherever it is in the texts and
+// arguments of the records. It is for secrets: the records may be longer than a plan, and what is around the secret stays.
+// The range may include records that other ops change, but none that they drop.
+func (p *Plan) Mask(first, last int, secret, why Text) {
+	p.withText(p.add(OpMask, first, last, why), secret)
+}
+
 // Refuse refuses the candidate of Admit, with the code of the reason, which must not be empty. Candidates that an
 // operator wrote cannot be refused.
 func (p *Plan) Refuse(why Text) { p.add(OpRefuse, 0, 0, why) }

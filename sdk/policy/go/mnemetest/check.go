@@ -38,7 +38,7 @@ func (t *Table) Check(ops []Op) error {
 	}
 	for i, op := range ranges {
 		for _, other := range ops {
-			if other.Code == mneme.OpInsert && op.Code != mneme.OpKeep && op.First < other.First && other.First <= op.Last {
+			if other.Code == mneme.OpInsert && op.Code != mneme.OpKeep && op.Code != mneme.OpMask && op.First < other.First && other.First <= op.Last {
 				return fmt.Errorf("mnemetest: op %v inserts inside the range of %v", other, op)
 			}
 		}
@@ -77,6 +77,8 @@ func checkLedger(ops []Op) error {
 func mayOverlap(a, b Op) bool {
 	removes := []mneme.OpCode{mneme.OpDrop, mneme.OpCompress, mneme.OpSummarise}
 	switch {
+	case a.Code == mneme.OpMask || b.Code == mneme.OpMask:
+		return a.Code != mneme.OpDrop && b.Code != mneme.OpDrop
 	case a.Code == mneme.OpKeep:
 		return !slices.Contains(removes, b.Code)
 	case b.Code == mneme.OpKeep:
@@ -112,6 +114,10 @@ func (t *Table) checkOp(op Op) error {
 		const all = mneme.ImageParts | mneme.AudioParts | mneme.DocumentParts | mneme.ThinkingParts
 		if parts := mneme.Parts(op.Argument); parts == 0 || parts&^all != 0 {
 			return errors.New("STRIP of no parts, or of unknown ones")
+		}
+	case mneme.OpMask:
+		if len(op.Text) < 4 || len(op.Text) > 256 || strings.ContainsFunc(op.Text, func(r rune) bool { return r == '"' || r == '\\' || r < ' ' }) {
+			return errors.New("MASK of a text that is not 4 to 256 bytes, or that JSON would escape")
 		}
 	case mneme.OpReplace:
 		return t.checkReplace(op)

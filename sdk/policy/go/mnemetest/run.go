@@ -81,6 +81,27 @@ func (h *host) Find(record int, needle string) int {
 	return strings.Index(h.table.Records[record].Text, needle)
 }
 
+func (h *host) Search(record, call, from int, needle string) int {
+	text := ""
+	switch {
+	case record < 0 || record >= len(h.table.Records):
+		return -2
+	case call == mneme.InText:
+		text = h.table.Records[record].Text
+	default:
+		c := h.call(record, call)
+		if c == nil {
+			return -2
+		}
+		text = c.Arguments
+	}
+	at := strings.Index(text[min(from, len(text)):], needle)
+	if at < 0 {
+		return -1
+	}
+	return from + at
+}
+
 func (h *host) Args(record, call, offset int, buf []byte) int {
 	c := h.call(record, call)
 	if c == nil {

@@ -1,92 +1,73 @@
 // Command redact is an example policy: it hides secrets with a known prefix from the model, in texts and in the
-// arguments of calls. The stored messages do not change.
+// arguments of calls. The stored messages do not change. Use it as a guard.
 package main
 
 import (
-	"strings"
+	"slices"
 
 	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 var _ = mneme.Register(redact)
 
-// shown replaces a secret.
-const shown = "[redacted]"
+// The lengths of secrets that a plan can mask, in bytes.
+const (
+	shortest = 4
+	longest  = 256
+)
 
-// buffer holds the text that is being examined. A plan may contain at most 16 KiB of text, so a longer text cannot be
-// replaced.
-var buffer [16 << 10]byte
+// buffer holds a secret.
+var buffer [longest + 1]byte
 
-// redact replaces every word that begins with the configured prefix.
+// redact masks every word that begins with the configured prefix, in all records: a secret that is found in one may be in
+// the thinking of another, which a policy does not see.
 func redact(req *mneme.Request, plan *mneme.Plan) error {
 	prefix := req.ConfigString("prefix", "sk-")
 	if prefix == "" {
 		return nil
 	}
 	why := plan.Text("secret: begins with ").Str(prefix)
+	var secrets []string
 	for i := range req.Len() {
-		r := req.Record(i)
-		if req.Find(i, prefix) >= 0 {
-			switch n := req.Text(i, 0, buffer[:]); {
-			case n <= len(buffer):
-				plan.Replace(i, cleaned(plan, string(buffer[:n]), prefix), why)
-			case r.Role == mneme.Tool:
-				plan.Stub(i, i, why)
-			default:
-				return mneme.Error("redact: a message with a secret is longer than a plan can replace")
+		more := true
+		for call := mneme.InText; more; call++ {
+			var err error
+			if secrets, more, err = find(req, i, call, prefix, secrets); err != nil {
+				return err
 			}
+			more = more && req.Record(i).Kind == mneme.Call
 		}
-		if r.Kind != mneme.Call {
-			continue
-		}
-		for call := 0; ; call++ {
-			n := req.Args(i, call, 0, buffer[:])
-			if n < 0 {
-				break
-			}
-			if !hidden(req, i, call, n, prefix) {
-				continue
-			}
-			if n > len(buffer) {
-				return mneme.Error("redact: arguments with a secret are longer than a plan can replace")
-			}
-			plan.ReplaceArguments(i, call, cleaned(plan, string(buffer[:n]), prefix), why)
-		}
+	}
+	for _, secret := range secrets {
+		plan.Mask(0, req.Len()-1, plan.Text(secret), why)
 	}
 	return nil
 }
 
-// hidden reports whether the arguments of a call contain the prefix. The buffer holds their beginning. Longer ones are
-// read in pieces, each of which begins with the end of the previous one.
-func hidden(req *mneme.Request, record, call, length int, prefix string) bool {
+// find adds the secrets of a record's text or of the arguments of its call. It returns false if there is no such call.
+func find(req *mneme.Request, record, call int, prefix string, secrets []string) ([]string, bool, error) {
 	for from := 0; ; {
-		n := min(length-from, len(buffer))
-		if strings.Contains(string(buffer[:n]), prefix) {
-			return true
-		}
-		if from += n; from >= length {
-			return false
-		}
-		from -= len(prefix) - 1
-		req.Args(record, call, from, buffer[:])
-	}
-}
-
-// cleaned writes a text into the plan without the words that begin with the prefix. A word ends at the first character
-// that cannot be part of a key, so that JSON stays JSON.
-func cleaned(plan *mneme.Plan, text, prefix string) mneme.Text {
-	out := plan.Text("")
-	for {
-		at := strings.Index(text, prefix)
+		at := req.Search(record, call, from, prefix)
 		if at < 0 {
-			return out.Str(text)
+			return secrets, at == -1, nil
 		}
-		out = out.Str(text[:at]).Str(shown)
-		end := at + len(prefix)
-		for end < len(text) && part(text[end]) {
+		length := 0
+		if call == mneme.InText {
+			length = req.Text(record, at, buffer[:])
+		} else {
+			length = req.Args(record, call, at, buffer[:])
+		}
+		end, most := len(prefix), min(length-at, len(buffer))
+		for end < most && part(buffer[end]) {
 			end++
 		}
-		text = text[end:]
+		if end > longest {
+			return nil, true, mneme.Error("redact: a secret is longer than a plan can mask")
+		}
+		if secret := string(buffer[:end]); end >= shortest && !slices.Contains(secrets, secret) {
+			secrets = append(secrets, secret)
+		}
+		from = at + end
 	}
 }
 
