@@ -171,6 +171,14 @@ func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.L
 	return s.engine.Memories.History(ctx, c.caller, c.path("project"), id, c.page)
 }
 
+func (s *Server) whyMemory(ctx context.Context, c *call[nothing]) (memory.Why, error) {
+	id, err := c.memoryID()
+	if err != nil {
+		return memory.Why{}, err
+	}
+	return s.engine.Memories.Why(ctx, c.caller, c.path("project"), id)
+}
+
 // recall finds memories and messages for the session in the header X-Mneme-Session, in that session's namespace unless the
 // query names one. Conversation memories of other sessions, or without the header of all, are found only if the query names
 // their category or session.

@@ -15,7 +15,7 @@ import (
 var forNamespaces = []string{
 	"whoAmI",
 	"storeMemory", "listMemories", "recall", "getMemory", "putMemory", "patchMemory", "forgetMemory", "forgetMatching",
-	"listNamespaces", "memoryHistory",
+	"listNamespaces", "memoryHistory", "whyMemory",
 	"listTools", "callTool", "mcp",
 	"appendTurn", "assemble", "listSessions", "createSession", "importSession", "getSession", "streamSession",
 	"deleteSession", "listMessages", "getMessage", "getTurn", "actOnSummary", "rewindSession", "forkSession", "exportSession",

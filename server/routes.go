@@ -164,6 +164,7 @@ func (s *Server) table() []line {
 		{"forgetMatching", "POST", memories + "/forget", agent, 200, handle(s.forgetMatching), plain},
 		{"listNamespaces", "GET", project + "/namespaces", reader, 200, handle(s.listNamespaces), list},
 		{"memoryHistory", "GET", memory + "/history", reader, 200, handle(s.memoryHistory), list},
+		{"whyMemory", "GET", memory + "/why", reader, 200, handle(s.whyMemory), plain},
 
 		{"listTools", "GET", "/api/v1/tools", reader, 200, handle(s.listTools), plain},
 		{"callTool", "POST", "/api/v1/projects/{project}/tools/call", agent, 200, handle(s.callTool), once},

@@ -129,6 +129,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[records.List[memory.Memory]]("MemoryList", sent),
 	schemaOf[memory.Version]("MemoryVersion", sent),
 	schemaOf[records.List[memory.Version]]("MemoryVersionList", sent),
+	schemaOf[memory.Why]("MemoryWhy", sent),
 	schemaOf[memory.ForgetMatching]("ForgetMatching", received),
 	schemaOf[memory.ForgottenMatching]("ForgottenMatching", sent),
 	schemaOf[records.List[memory.Namespace]]("NamespaceList", sent),

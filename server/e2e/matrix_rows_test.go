@@ -196,6 +196,7 @@ func memoryRows() []matrixRow {
 		{route: "GET " + memories, least: reader, ok: 200, apart: 200},
 		{route: "GET " + memories + "/{memory}", least: reader, ok: 200, apart: 404},
 		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200, apart: 404},
+		{route: "GET " + memories + "/{memory}/why", least: reader, ok: 200, apart: 404},
 		{route: "GET " + project + "/namespaces", least: reader, ok: 200, apart: 200},
 		{route: "POST " + memories + "/forget", least: agent, ok: 200, apart: 200, body: `{"tags":["{marker}"]}`, consumes: true},
 		{route: "GET /api/v1/tools", least: reader, ok: 200, apart: 200},
