@@ -128,6 +128,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, window.NewReminders(e.Recall, e.Memories), e.Decisions,
 		cache.New(db, e.Sessions, o.HotBytes))
 	e.Trials = lab.New(db, e.Projects, e.Sessions, e.Policies, e.Decisions, e.Windows)
+	e.Trials.Comparer = likeness.New(o.Analyser)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
 	e.Dialogues = history.New(db, e.Projects, e.Sessions, o.HotBytes)
 	e.Tools = tools.New(db, e.Projects, e.Sessions, e.Memories, e.Recall)

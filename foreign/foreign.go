@@ -254,10 +254,12 @@ func (e *unreadable) Error() string { return e.why }
 
 func unreadablef(format string, args ...any) error { return &unreadable{fmt.Sprintf(format, args...)} }
 
-// The largest stretch of a conversation: bytes of messages, and messages.
+// The largest stretch of a conversation, in bytes of messages and in messages, and the most messages of one turn in it.
+// The first stretch of a session is stored in one commit, each later turn in one of its own.
 const (
 	maxStretch  = 4 << 20
-	maxMessages = 2000
+	maxMessages = 20_000
+	maxInTurn   = 2000
 )
 
 // builder collects the turns of one conversation and passes them on in stretches.
@@ -297,7 +299,8 @@ func (b *builder) turn() error {
 
 // add adds a message to the current turn.
 func (b *builder) add(m Message) error {
-	if b.size >= 4*maxStretch || b.count >= maxMessages {
+	n := len(b.conv.Turns)
+	if b.size >= 4*maxStretch || b.count >= maxMessages || n > 0 && len(b.conv.Turns[n-1].Messages) >= maxInTurn {
 		if err := b.flush(); err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type RunRequest struct {
 	Pending     []json.RawMessage `json:"pending,omitempty"`
 	Format      string            `json:"format,omitempty"`
 	ToolResults string            `json:"tool_results,omitempty"`
+	HookCase
 }
 
 // Ran is the window that a version of a policy made. If the window fails the validity check, it is shown nevertheless,
@@ -50,9 +51,19 @@ type RanPolicy struct {
 	Outcome   plan.Status     `json:"outcome"`
 	Step      int             `json:"step"`      // index in the pipeline
 	Violation *plan.Violation `json:"violation"` // null if the window is valid
+	*RanHook
 }
 
-// Run makes a window with one policy and appends the JSON of a Ran to dst. It stores nothing. It returns not_found if
+// RanHook is what a policy did at a memory hook. There is then no window.
+type RanHook struct {
+	Hook   string    `json:"hook,omitempty"`
+	Ops    []HookOp  `json:"ops,omitempty"`
+	Detail string    `json:"detail,omitempty"` // why the call failed
+	Log    []HookLog `json:"log,omitempty"`
+}
+
+// Run makes a window with one policy, or runs it at a memory hook, and appends the JSON of a Ran to dst. It stores nothing
+// and asks no model. It returns not_found if
 // there is no such version, the errors of Assemble for an invalid request, and those of Replay for a decision.
 func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, version int, req *RunRequest, dst []byte,
 ) ([]byte, error) {
@@ -60,7 +71,14 @@ func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, versio
 	if err != nil {
 		return dst, err
 	}
+	named, memories, err := req.hook()
+	if err != nil {
+		return dst, err
+	}
 	entry := project.PipelineStep{Policy: policy.VersionName(name, version), Config: req.Config}
+	if memories {
+		return svc.runOnMemories(ctx, c.Tenant, r, named, entry, RanPolicy{Policy: name, Version: version}, req, dst)
+	}
 	var d *window.Draft
 	step := 0
 	if req.DecisionID != "" {
@@ -72,12 +90,51 @@ func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, versio
 		return dst, err
 	}
 	own := d.Pipeline[step]
-	ran, err := json.Marshal(RanPolicy{name, version, own.Fuel, own.Outcome, step, d.Violation})
+	ran, err := json.Marshal(RanPolicy{name, version, own.Fuel, own.Outcome, step, d.Violation, nil})
 	if err != nil {
 		return dst, err
 	}
 	return d.AppendMembers(append(dst, ran[:len(ran)-1]...))
 }
+
+// runOnMemories runs a policy at a memory hook, and appends what it did.
+func (svc *Service) runOnMemories(ctx context.Context, tenant string, r *policy.Resolver, named plan.Hook, entry project.PipelineStep,
+	ran RanPolicy, req *RunRequest, dst []byte) ([]byte, error) {
+	for _, given := range [...]struct {
+		field string
+		is    bool
+	}{
+		{"transcript", req.Transcript != nil}, {"decision_id", req.DecisionID != ""}, {"project_id", req.Project != ""},
+		{"step", req.Step != nil}, {"viewer", req.Viewer != ident.Viewer{}}, {"budget", req.Budget != window.Budget{}},
+		{"system", len(req.System) > 0}, {"pending", len(req.Pending) > 0}, {"format", req.Format != ""},
+		{"tool_results", req.ToolResults != ""},
+	} {
+		if given.is {
+			return dst, fault.InvalidField(given.field, "invalid_value", "must be left out for the hook %s", named)
+		}
+	}
+	table, err := svc.table(named, &req.HookCase, req.Messages, svc.db.Now().UnixMilli())
+	if err != nil {
+		return dst, err
+	}
+	steps, err := r.Steps(named, []project.PipelineStep{entry})
+	if err != nil {
+		return dst, err
+	}
+	out, ops, err := svc.tryHook(ctx, tenant, steps[0], table, req.Answer)
+	if err != nil {
+		return dst, err
+	}
+	ran.Fuel, ran.Outcome = out.Fuel, out.Outcome
+	ran.RanHook = &RanHook{Hook: named.String(), Ops: ops, Detail: out.Detail}
+	for _, line := range out.Log {
+		ran.Log = append(ran.Log, HookLog{logLevels[min(int(line.Level), len(logLevels)-1)], line.Message})
+	}
+	shown, err := json.Marshal(ran)
+	return append(dst, shown...), err
+}
+
+var logLevels = [...]string{"debug", "info", "warn", "error"}
 
 func (svc *Service) runOnTranscript(ctx context.Context, tenant string, r *policy.Resolver, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, error) {

@@ -40,6 +40,7 @@ type selfTest struct {
 	Expect   []string          `json:"expect"`            // action, or action:reason_code, for each message
 	Inserted []string          `json:"inserted,omitzero"` // texts that the policy inserts; null means any
 	Outcome  plan.Status       `json:"outcome,omitempty"` // empty means ok
+	HookCase
 }
 
 // SelfTests runs a manifest's tests. It returns a *plan.Refusal if a test fails, or if there are too many tests or they
@@ -78,8 +79,18 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 
 // selfTest runs one test and describes how the result differs from what it expects.
 func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
-	if !p.Has(plan.HookAssemble) {
-		return "the module does not have the hook assemble", nil
+	named, memories, err := t.hook()
+	if err == nil && !p.Has(named) {
+		return fmt.Sprintf("the module does not have the hook %s", named), nil
+	}
+	if memories {
+		wrong, err = svc.hookTest(ctx, tenant, p, named, t)
+	}
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid {
+		return refused.Detail, nil
+	}
+	if memories || err != nil {
+		return wrong, err
 	}
 	d, err := svc.selfTestWindow(ctx, tenant, p, t)
 	if ctx.Err() != nil {
@@ -91,20 +102,61 @@ func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, 
 	if err != nil {
 		return "", err
 	}
-	got, want := d.Pipeline[0], cmp.Or(t.Outcome, plan.StatusOK)
-	switch {
-	case got.Outcome == plan.StatusUnavailable:
-		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name,
-			got.Detail)
-	case got.Outcome == plan.StatusTimeout:
-		// No test can expect a timeout: it would depend on the machine.
-		return fmt.Sprintf("the outcome is %s (%s)", got.Outcome, got.Detail), nil
-	case got.Outcome != want:
-		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
-	case len(d.Pipeline) > 1:
+	got := d.Pipeline[0]
+	if wrong, err := t.compareOutcome(got.Outcome, got.Detail); wrong != "" || err != nil {
+		return wrong, err
+	}
+	if len(d.Pipeline) > 1 {
 		return d.Pipeline[1].Detail, nil // the validity check failed
 	}
 	return t.compare(d), nil
+}
+
+// compareOutcome describes how a call's outcome differs from what the test expects.
+func (t *selfTest) compareOutcome(got plan.Status, detail string) (wrong string, err error) {
+	want := cmp.Or(t.Outcome, plan.StatusOK)
+	switch {
+	case got == plan.StatusUnavailable:
+		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name, detail)
+	case got == plan.StatusTimeout:
+		// No test can expect a timeout: it would depend on the machine.
+		return fmt.Sprintf("the outcome is %s (%s)", got, detail), nil
+	case got != want:
+		return fmt.Sprintf("the outcome is %s (%s), not %s", got, detail, want), nil
+	}
+	return "", nil
+}
+
+// hookTest runs one test of a memory hook and describes how the ops differ from what it expects.
+func (svc *Service) hookTest(ctx context.Context, tenant string, p plan.Policy, named plan.Hook, t *selfTest) (wrong string, err error) {
+	if t.Pending != nil || t.Inserted != nil || t.Viewer != (ident.Viewer{}) || t.Budget != (window.Budget{}) {
+		return "pending, inserted, viewer and budget are for windows", nil
+	}
+	table, err := svc.table(named, &t.HookCase, t.Messages, selfTestTime)
+	if err != nil {
+		return "", err
+	}
+	s := policy.Step{Policy: p.Manifest.Name, Digest: p.Digest, Own: true}
+	if wrong := s.Configure(svc.projects.DefaultSettings(), "config", t.Config, p); wrong != nil {
+		return "", wrong
+	}
+	got, ops, err := svc.tryHook(ctx, tenant, s, table, t.Answer)
+	if err != nil {
+		return "", err
+	}
+	if wrong, err := t.compareOutcome(got.Outcome, got.Detail); wrong != "" || err != nil {
+		return wrong, err
+	}
+	shown := make([]string, len(ops))
+	same := len(ops) == len(t.Expect)
+	for i := range ops {
+		shown[i] = ops[i].String()
+		same = same && ops[i].is(t.Expect[i])
+	}
+	if !same {
+		return fmt.Sprintf("the ops are %q, not %q", shown, t.Expect), nil
+	}
+	return "", nil
 }
 
 // selfTestWindow makes a test's window with only this policy. The budget has no limits unless the test sets some.

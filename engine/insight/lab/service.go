@@ -5,6 +5,7 @@
 package lab
 
 import (
+	"github.com/seed-0906e6bc/mneme/engine/memory/likeness"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
@@ -21,6 +22,9 @@ type Service struct {
 	policies  *policy.Service
 	decisions *decision.Service
 	windows   *window.Service
+
+	// Comparer compares memories with a candidate. The caller of New must set it.
+	Comparer *likeness.Comparer
 }
 
 // New returns a Service.

@@ -112,7 +112,8 @@ func checkNamed(op *plan.Op, named map[uint32]plan.OpCode) string {
 		if taken && !beside {
 			return fmt.Sprintf("names record %d, which another op names", at)
 		}
-		if named[at] = op.Code; taken {
+		named[at] = op.Code
+		if taken {
 			named[at] = 0 // both are there, and a third is not possible
 		}
 	}

@@ -26,13 +26,13 @@ func TestBatchesOfOneTransaction(t *testing.T) {
 			batch, broken := store.Batch{}, -1
 			for _, key := range keys[:random.IntN(len(keys)+1)] {
 				value := some()
-				if now, exists := state[string(key)]; random.IntN(4) > 0 {
+				now, exists := state[string(key)]
+				if random.IntN(4) > 0 {
 					value = slices.Clone(now)
 					if exists && value == nil {
 						value = []byte{}
 					}
 				}
-				now, exists := state[string(key)]
 				if broken < 0 && (exists != (value != nil) || !bytes.Equal(now, value)) {
 					broken = len(batch.Expect)
 				}

@@ -25,6 +25,11 @@ func (svc *Service) HookSteps(ctx context.Context, tenant string, settings proje
 	return r.pipeline(h, entries)
 }
 
+// Steps prepares the pipeline of a memory hook, as Make does for windows.
+func (r *Resolver) Steps(h plan.Hook, entries []project.PipelineStep) ([]Step, error) {
+	return r.pipeline(h, entries)
+}
+
 // HookRun is a pipeline's run over the table of a memory hook.
 type HookRun struct {
 	hook.Result
