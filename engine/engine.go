@@ -41,6 +41,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/admit"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/engine/window/summary"
@@ -134,6 +135,11 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Outbound = gateway.New(db, e.Projects, e.Sessions, e.Windows, e.Decisions)
 	e.Stats = stats.New(db, e.Projects)
 	e.Boards = board.New(db, e.Jobs)
+
+	admitting := admit.New(db, e.Projects, e.Memories, e.Recall, e.Policies, likeness.New(o.Analyser))
+	admitting.Count = e.Sessions.CountUntil
+	admitting.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
+	e.Memories.Admission = admitting
 
 	e.Windows.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
 	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn,

@@ -38,15 +38,17 @@ func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, p
 	}
 	room := svc.tallies.Reserve(c.Tenant)
 	var in ident.Incarnation
+	var a admitting
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {
 			return stored{}, err
 		}
 		in = p.Incarnation
-		return svc.edit(t, c, p, from, to, change, room)
+		return svc.edit(t, &a, c, p, from, to, change, room)
 	})
 	room.End(err == nil)
+	a.end(to, err)
 	if err == nil && from != to {
 		svc.settle(ctx, c.Tenant, in)
 	}
@@ -57,7 +59,7 @@ func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, p
 }
 
 // edit adds the writes of Edit to the transaction.
-func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from, to string,
+func (svc *Service) edit(t *records.Tx, a *admitting, c ident.Caller, p *project.Record, from, to string,
 	change func(old *Memory) (Spec, error), room *records.Reservation) (out stored, err error) {
 	old, err := svc.expect(t, p.Incarnation, from)
 	if err != nil {
@@ -81,7 +83,9 @@ func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from,
 		return out, err
 	}
 	if from == to {
-		return svc.storeOver(t, p, &spec, rec, old, nil, room)
+		out, _, err = svc.admit(t, a, &Candidate{Caller: c, Project: p, Spec: spec, Record: rec, Stored: old.live(t.Now),
+			Chosen: true}, old, room)
+		return out, err
 	}
 	there, err := svc.expect(t, p.Incarnation, to)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
@@ -31,11 +32,15 @@ type Service struct {
 	transcripts *session.Service
 	quota       Quota
 	tallies     *records.Tallies // nil if there is no quota
+	lines       *admission.Lines // of writers that policies decide about
+
+	Admission Admission // nil: all are admitted
 }
 
 // New returns a Service. The quota limits what each tenant may store.
 func New(db *records.DB, projects *project.Service, transcripts *session.Service, documents *index.Service, q Quota) *Service {
-	svc := &Service{db: db, projects: projects, transcripts: transcripts, index: documents, quota: q}
+	svc := &Service{db: db, projects: projects, transcripts: transcripts, index: documents, quota: q,
+		lines: admission.NewLines(longestOf)}
 	svc.tallies = svc.newTallies()
 	return svc
 }
@@ -66,6 +71,8 @@ type Memory struct {
 	UpdatedAt  time.Time   `json:"updated_at"`         // of this version
 	KeyID      string      `json:"key_id"`
 	Agent      string      `json:"agent"`
+	// Merged says, in the answer to a request that stores, that the memory is another one that says the same.
+	Merged bool `json:"merged,omitempty"`
 	// ETag identifies this version for If-Match and If-None-Match. It is empty for earlier versions and damaged memories,
 	// and not stored.
 	ETag string `json:"etag,omitempty"`
@@ -98,6 +105,7 @@ type stored struct {
 	UpdatedAt   time.Time         `json:"updated_at"`
 	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
 	Changed     []string          `json:"changed,omitempty"` // names of fields
+	Merged      string            `json:"merged,omitempty"`  // the full name of the memory that the candidate was merged into
 }
 
 // Store stores a memory. It replaces the memory with the same key, and moves that to the history. It returns the errors
@@ -124,16 +132,19 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 		return Memory{}, false, err
 	}
 	var put *Record // by the last attempt
+	var a admitting
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (out stored, err error) {
-		out, put, err = svc.store(t, c, projectID, &spec, &expected, room)
+		out, put, err = svc.store(t, &a, c, projectID, spec, &expected, room)
 		return out, err
 	})
 	room.End(err == nil)
+	id := out.writtenTo(&spec)
+	a.end(id, err)
 	if err != nil {
 		return Memory{}, false, err
 	}
-	m, err = svc.asStored(ctx, c, projectID, ID(spec.Namespace, cmp.Or(spec.Key, out.Made)), put, out)
+	m, err = svc.asStored(ctx, c, projectID, id, put, out)
 	return m, out.Created, err
 }
 
@@ -142,9 +153,13 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 func (svc *Service) asStored(ctx context.Context, c ident.Caller, projectID, id string, put *Record, out stored) (Memory, error) {
 	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version {
 		put.ETag = etag(out.Version, out.Incarnation)
-		return put.Memory, nil
+		m := put.Memory
+		m.Merged = out.Merged != ""
+		return m, nil
 	}
-	return svc.version(ctx, c, projectID, id, out)
+	m, err := svc.version(ctx, c, projectID, id, out)
+	m.Merged = out.Merged != ""
+	return m, err
 }
 
 // stillThere returns memory_forgotten if the memory that an idempotent request stored has been forgotten or has expired
@@ -165,8 +180,8 @@ func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, k
 }
 
 // store adds the writes that make the spec the next version of its key.
-func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, expected *Precondition,
-	room *records.Reservation) (out stored, rec *Record, err error) {
+func (svc *Service) store(t *records.Tx, a *admitting, c ident.Caller, projectID string, spec Spec,
+	expected *Precondition, room *records.Reservation) (out stored, rec *Record, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, nil, err
@@ -180,15 +195,18 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 		err = expected.check(rec.ID(), old.live(t.Now))
 	}
 	if err == nil {
-		err = svc.ground(t, c, p, spec, rec, old, true)
+		err = svc.ground(t, c, p, &spec, rec, old, true)
 	}
 	if err != nil {
 		return out, nil, err
 	}
-	out, err = svc.storeOver(t, p, spec, rec, old, nil, room)
+	made := ""
 	if spec.Key == "" {
-		out.Made = rec.Key
+		made = rec.Key
 	}
+	out, rec, err = svc.admit(t, a, &Candidate{Caller: c, Project: p, Spec: spec, Record: rec, Stored: old.live(t.Now),
+		Chosen: spec.Key != ""}, old, room)
+	out.Made = made
 	return out, rec, err
 }
 

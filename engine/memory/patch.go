@@ -72,6 +72,7 @@ func (svc *Service) Merge(ctx context.Context, c ident.Caller, once ident.Once, 
 func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
 	expected Precondition, start *Spec) (Patched, error) {
 	var put *Record // by the last attempt
+	var a admitting
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
@@ -96,16 +97,17 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 		if old.live(t.Now) == nil && start == nil {
 			return stored{}, noMemory(id)
 		}
-		out, rec, err := svc.putPatched(t, c, p, id, patch, start, old, room)
+		out, rec, err := svc.putPatched(t, &a, c, p, id, patch, start, old, room)
 		put, out.Made = rec, made
 		return out, err
 	})
 	room.End(err == nil)
+	if out.Made != "" || out.Merged != "" {
+		id = out.writtenTo(start)
+	}
+	a.end(id, err)
 	if err != nil {
 		return Patched{}, err
-	}
-	if out.Made != "" {
-		id = ID(start.Namespace, out.Made)
 	}
 	m, err := svc.asStored(ctx, c, projectID, id, put, out)
 	return Patched{m, out.Created, out.Changed}, err
@@ -114,8 +116,8 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 func noMemory(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no memory %q", id) }
 
 // putPatched adds the writes of a patch of old, or of start if there is no live memory.
-func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record, id string, patch Patch, start *Spec,
-	old *Record, room *records.Reservation) (out stored, rec *Record, err error) {
+func (svc *Service) putPatched(t *records.Tx, a *admitting, c ident.Caller, p *project.Record, id string, patch Patch,
+	start *Spec, old *Record, room *records.Reservation) (out stored, rec *Record, err error) {
 	live := old.live(t.Now)
 	var spec Spec
 	if live != nil {
@@ -141,8 +143,7 @@ func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record,
 		if err := svc.ground(t, c, p, &spec, rec, nil, true); err != nil {
 			return out, nil, err
 		}
-		out, err = svc.storeOver(t, p, &spec, rec, old, nil, room)
-		return out, rec, err
+		return svc.admitPatched(t, a, c, p, spec, rec, nil, old, start, room)
 	}
 	changed, err := spec.unlike(live.Spec())
 	if err != nil {
@@ -162,9 +163,22 @@ func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record,
 			UpdatedAt: live.UpdatedAt, ExpiresAt: live.ExpiresAt}, live, nil
 	}
 	slices.Sort(changed)
-	out, err = svc.storeOver(t, p, &spec, rec, old, nil, room)
+	out, rec, err = svc.admitPatched(t, a, c, p, spec, rec, live, old, start, room)
 	out.Changed = changed
 	return out, rec, err
+}
+
+// admitPatched stores what a patch gives. What a tool writes is a candidate. A patch of a client's is not: it names the
+// memory and the fields.
+func (svc *Service) admitPatched(t *records.Tx, a *admitting, c ident.Caller, p *project.Record, spec Spec, rec, live,
+	old *Record, start *Spec, room *records.Reservation) (stored, *Record, error) {
+	if start == nil {
+		out, err := svc.storeOver(t, p, &spec, rec, old, nil, room)
+		return out, rec, err
+	}
+	candidate := &Candidate{Caller: c, Project: p, Spec: spec, Record: rec, Stored: live}
+	candidate.Spec.Key = start.Key
+	return svc.admit(t, a, candidate, old, room)
 }
 
 // otherGrounds returns which of trust and sources differ from an earlier version.

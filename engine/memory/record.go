@@ -68,7 +68,7 @@ func (r *Record) session() string {
 func (r *Record) encode() ([]byte, error) {
 	r.Bytes = len(r.Content)
 	bare := *r
-	bare.Content, bare.ETag = "", ""
+	bare.Content, bare.ETag, bare.Merged = "", "", false
 	var encoded bytes.Buffer
 	e := json.NewEncoder(&encoded)
 	e.SetEscapeHTML(false) // the value is stored as it was sent

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"time"
@@ -32,6 +33,7 @@ func (c *checks) Checks() []verify.Check {
 		{Kind: records.MemoryVersion, Record: c.version},
 		{Kind: records.MemoryTime, Record: c.time},
 		{Kind: records.RecallMemory, Record: c.passages},
+		{Kind: records.AdmitLine, Record: c.line},
 	}
 }
 
@@ -123,6 +125,14 @@ func (c *checks) memory(s *verify.Space, it store.Item) {
 			"the expiry index does not name the memory %q, so that it would stay for good", name.key)
 	}
 	c.versions(s, name, rec, kept)
+}
+
+// line checks the count of a namespace's writers.
+func (c *checks) line(s *verify.Space, it store.Item) {
+	pinc, namespace, _ := records.AdmitLine.Split(it.Key)
+	if n, size := binary.Uvarint(it.Value); n == 0 || size != len(it.Value) {
+		s.InProject(pinc).Malformed("the count of writers of the namespace %q is not a number", namespace)
+	}
 }
 
 // versions compares the history in a memory's record with the versions that came.

@@ -100,6 +100,8 @@ var (
 		"earlier version of a memory"))
 	MemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastFullName("key"),
 		"memories by their time: the fields that filters use")
+	AdmitLine = rewritten(key2("admit_line", "e\x00n", inc("project"), anything("namespace"),
+		"how many memories were written to a namespace under keys of Mneme's own while policies decided about them"))
 	RecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), stream, u64("pos"),
 		"document whose postings are in blocks")
 	RecallFresh = key5("recall_fresh", "v\x00", inc("project"), recallSpace("f"), u32("epoch"), stream,

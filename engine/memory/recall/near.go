@@ -11,7 +11,7 @@ import (
 // near embeds the query, if the project has a model. If that fails in the project's time, or failed recently, only
 // words are searched and the result says so.
 func (r *recalling) near() (*index.Near, error) {
-	if r.embedded || !r.words {
+	if r.embedded || !r.words || r.Alike {
 		return r.vector, nil
 	}
 	setup, err := r.svc.projects.SetupOf(r.project)

@@ -55,6 +55,9 @@ type Query struct {
 	// Reader is the session that asks. Conversation memories of other sessions are found only if the query names the
 	// category or a session. If nil, no session asks, and all are found.
 	Reader *string `json:"-"`
+	// Alike asks for the memories whose words are most like the text, in exactly Namespace and in none below it. No model
+	// is asked.
+	Alike bool `json:"-"`
 	// Plain says that the text was not written as a query: it has no operators.
 	Plain bool `json:"-"`
 }

@@ -200,6 +200,9 @@ func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
 	if !r.memories.Within(d.ID) || d.Category == rank.Conversation && !r.memories.ShowsConversation(d.Session) {
 		return false, nil
 	}
+	if r.Alike && ident.PathOf(d.ID) != ident.PathOf(memory.ID(r.Namespace, "x")) {
+		return false, nil
+	}
 	if !r.memories.NeedsRecord() {
 		return true, nil
 	}

@@ -46,6 +46,7 @@ type Stored struct {
 	Category  string     `json:"category"`
 	Version   int        `json:"version"`
 	Created   bool       `json:"created"`
+	Merged    bool       `json:"merged,omitempty"` // into the memory with the key, which says the same
 	Changed   []string   `json:"changed,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at"`
 }
@@ -194,6 +195,9 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, 
 	}
 	var text strings.Builder
 	switch {
+	case m.Merged:
+		fmt.Fprintf(&text, "Memory %q (%s) says the same: this was merged into it, and it is at version %d. Use that key.",
+			m.Key, m.Category, m.Version)
 	case m.Created:
 		fmt.Fprintf(&text, "Stored memory %q (%s).", m.Key, m.Category)
 	case len(m.Changed) == 0:
@@ -202,14 +206,14 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, 
 		fmt.Fprintf(&text, "Changed %s of memory %q (%s): this is version %d.", strings.Join(m.Changed, ", "), m.Key,
 			m.Category, m.Version)
 	}
-	if key == "" {
+	if key == "" && !m.Merged {
 		fmt.Fprintf(&text, " Use the key %q for it from now on.", m.Key)
 	}
 	if m.ExpiresAt != nil {
 		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
 	}
 	out.Content = text.String()
-	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, m.Created, m.Changed, m.ExpiresAt}
+	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, m.Created, m.Merged, m.Changed, m.ExpiresAt}
 	return out, nil
 }
 

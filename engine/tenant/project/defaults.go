@@ -37,6 +37,7 @@ func BuiltIn() Settings {
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "tool-pair-trim", Standard: true}},
+		AdmitPipeline: []PipelineStep{},
 		ProxySettings: ProxySettings{Upstreams: []provider.Spec{}, ProxyMode: ModeAuto, ProxyOnError: "open",
 			ProxyOnDisconnect: "cancel", ProxyHistory: HistoryAuto, ProxyTools: []string{}, ProxySessionFields: []string{}}}
 }
@@ -71,8 +72,10 @@ func Defaults(set map[string]string) (Settings, error) {
 	if err := typeError(err); err != nil {
 		return s, err
 	}
-	for i := range s.Pipeline {
-		s.Pipeline[i].Standard = true
+	for _, pipeline := range [][]PipelineStep{s.Pipeline, s.AdmitPipeline} {
+		for i := range pipeline {
+			pipeline[i].Standard = true
+		}
 	}
 	return s, s.check()
 }
@@ -90,7 +93,7 @@ func typeError(err error) error {
 
 // CheckDefaults refuses defaults whose pipeline cannot run in every tenant: its policies must be built in.
 func (svc *Service) CheckDefaults(ctx context.Context) error {
-	for _, step := range svc.defaults.Pipeline {
+	for _, step := range svc.defaults.Steps() {
 		if name, _, _ := strings.Cut(step.Policy, "@"); !svc.Pipelines.BuiltIn(name) {
 			return fault.InvalidField("pipeline", "unknown_policy", "%q is not a policy that comes with Mneme", name)
 		}

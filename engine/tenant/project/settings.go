@@ -50,6 +50,7 @@ type Settings struct {
 	TokenScale                Scale          `json:"token_scale"`
 	ImageTokens               string         `json:"image_tokens"` // current or earlier, see tokens.Rule
 	Pipeline                  []PipelineStep `json:"pipeline"`
+	AdmitPipeline             []PipelineStep `json:"admit_pipeline"` // decides about memories before they are written
 	ProxySettings
 }
 
@@ -73,6 +74,20 @@ func Guards(pipeline []PipelineStep) []PipelineStep {
 	}
 	return pipeline[:n]
 }
+
+// HookPipeline returns the pipeline of a hook; nil if no setting has it.
+func (s *Settings) HookPipeline(h plan.Hook) []PipelineStep {
+	switch h {
+	case plan.HookAssemble:
+		return s.Pipeline
+	case plan.HookAdmit:
+		return s.AdmitPipeline
+	}
+	return nil
+}
+
+// Steps returns the entries of all pipelines.
+func (s *Settings) Steps() []PipelineStep { return slices.Concat(s.Pipeline, s.AdmitPipeline) }
 
 // PipelineName returns the name of the setting that has a hook's pipeline.
 func PipelineName(h plan.Hook) string {
@@ -145,7 +160,7 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	before := s
 	// Decoding would merge what is set into the entries of the defaults.
-	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields, s.MemoryNamespace = nil, nil, nil, nil, nil
+	s.Pipeline, s.AdmitPipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields, s.MemoryNamespace = nil, nil, nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
 	var depths struct {
@@ -157,6 +172,9 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	err := dec.Decode(&s)
 	if s.Pipeline == nil {
 		s.Pipeline = before.Pipeline
+	}
+	if s.AdmitPipeline == nil {
+		s.AdmitPipeline = before.AdmitPipeline
 	}
 	if s.Upstreams == nil {
 		s.Upstreams = before.Upstreams
@@ -321,6 +339,9 @@ func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id stri
 			return s, err
 		}
 		_, changed := changes["pipeline"]
+		if _, admits := changes["admit_pipeline"]; admits {
+			changed = true
+		}
 		if err := svc.Pipelines.Check(t, s, changed); err != nil {
 			return s, err
 		}
@@ -465,6 +486,10 @@ func (s *Settings) check() error {
 	}
 	if err := s.checkGuarded(); err != nil {
 		return err
+	}
+	if len(Guards(s.AdmitPipeline)) > 0 {
+		return fault.InvalidField("admit_pipeline", "invalid_value", "guards are for windows; a step with on_error \"error\" "+
+			"makes the request fail if it fails")
 	}
 	return s.TokenScale.check()
 }

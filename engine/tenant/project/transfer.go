@@ -73,7 +73,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range s.Pipeline {
+	for _, step := range s.Steps() {
 		name, _, _ := strings.Cut(step.Policy, "@")
 		if err := p.knows(im, name); err != nil {
 			return err

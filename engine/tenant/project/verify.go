@@ -5,6 +5,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
+	"slices"
 )
 
 // Checks verifies projects and the sweeps of deleted ones, whose jobs come first.
@@ -48,10 +49,11 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 		s.Mismatch("project %q lives and is to be swept", id)
 	}
 	var set struct {
-		Pipeline []PipelineStep `json:"pipeline"`
+		Pipeline      []PipelineStep `json:"pipeline"`
+		AdmitPipeline []PipelineStep `json:"admit_pipeline"`
 	}
 	if len(rec.Set) > 0 && s.Decode(store.Item{Key: it.Key, Value: rec.Set}, &set) {
-		for _, entry := range set.Pipeline {
+		for _, entry := range slices.Concat(set.Pipeline, set.AdmitPipeline) {
 			c.Pipelines = append(c.Pipelines, PolicyName{id, entry.Policy})
 		}
 	}

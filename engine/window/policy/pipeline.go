@@ -378,7 +378,7 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 // module cannot be loaded at present. If the pipeline has changed, it also writes the records of the tenant's own
 // policies in it, so that the commit of t and a concurrent deletion of one of them exclude each other.
 func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed bool) error {
-	own := Set{names: svc.projects.OwnPolicies(s.Pipeline)}
+	own := Set{names: svc.projects.OwnPolicies(s.Steps())}
 	for _, name := range own.names {
 		rec, err := readTx(t, name)
 		if err != nil {
@@ -386,13 +386,16 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 		}
 		own.records = append(own.records, rec)
 	}
-	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(plan.HookAssemble, s.Pipeline)
-	if err != nil {
-		return err
-	}
-	for i := range steps {
-		if steps[i].Broken != "" {
-			return fault.Errorf(fault.Unavailable, "policy_unavailable", "pipeline[%d]: %s", i, steps[i].Broken)
+	for _, hook := range []plan.Hook{plan.HookAssemble, plan.HookAdmit} {
+		steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(hook, s.HookPipeline(hook))
+		if err != nil {
+			return err
+		}
+		for i := range steps {
+			if steps[i].Broken != "" {
+				return fault.Errorf(fault.Unavailable, "policy_unavailable", "%s[%d]: %s", project.PipelineName(hook), i,
+					steps[i].Broken)
+			}
 		}
 	}
 	if !changed {

@@ -222,7 +222,7 @@ func modulesOfOthers(t *records.Tx, name string) (map[plan.Digest]bool, error) {
 // policy's record, so a concurrent change makes one of the two commits fail.
 func (svc *Service) unused(t *records.Tx, named func(ref string) bool) error {
 	return svc.eachProject(t, func(projectID string, s project.Settings) error {
-		if slices.ContainsFunc(s.Pipeline, func(entry project.PipelineStep) bool {
+		if slices.ContainsFunc(s.Steps(), func(entry project.PipelineStep) bool {
 			return !entry.Standard && named(entry.Policy)
 		}) {
 			return fault.Errorf(fault.Conflict, "policy_in_use", "the pipeline of project %q names it", projectID)
@@ -240,23 +240,34 @@ func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 		return fault.Errorf(fault.Unavailable, "policy_unavailable", "%s", svc.unloadable(t.Tenant, digest, err))
 	}
 	return svc.eachProject(t, func(projectID string, s project.Settings) error {
-		for i, entry := range s.Pipeline {
-			if entry.Policy != name || entry.Standard {
-				continue
-			}
-			if !policy.Has(plan.HookAssemble) {
-				return fault.Errorf(fault.Invalid, "hook_missing",
-					"version %d does not have the hook %s, which the pipeline of project %q needs", v.Version,
-					plan.HookAssemble, projectID)
-			}
-			wrong := new(Step).Configure(s, fmt.Sprintf("pipeline[%d].config", i), entry.Config, policy)
-			if wrong != nil {
-				return fault.Errorf(fault.Conflict, "config_conflict",
-					"version %d does not take the settings of project %q: %s", v.Version, projectID, wrong.Detail)
+		for _, hook := range []plan.Hook{plan.HookAssemble, plan.HookAdmit} {
+			if err := fitsPipeline(projectID, s, hook, name, v, policy); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// fitsPipeline is fits for one pipeline of one project.
+func fitsPipeline(projectID string, s project.Settings, hook plan.Hook, name string, v *versionEntry, policy plan.Policy,
+) error {
+	for i, entry := range s.HookPipeline(hook) {
+		if entry.Policy != name || entry.Standard {
+			continue
+		}
+		if !policy.Has(hook) {
+			return fault.Errorf(fault.Invalid, "hook_missing",
+				"version %d does not have the hook %s, which the %s of project %q needs", v.Version, hook,
+				project.PipelineName(hook), projectID)
+		}
+		wrong := new(Step).Configure(s, fmt.Sprintf("%s[%d].config", project.PipelineName(hook), i), entry.Config, policy)
+		if wrong != nil {
+			return fault.Errorf(fault.Conflict, "config_conflict",
+				"version %d does not take the settings of project %q: %s", v.Version, projectID, wrong.Detail)
+		}
+	}
+	return nil
 }
 
 // eachProject visits the settings of all of the tenant's projects.
