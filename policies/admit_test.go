@@ -176,6 +176,7 @@ func TestDedupe(t *testing.T) {
 			"merge:m2 1"},
 		"the client's key":          {memory{Flags: mneme.ClientKey}, []memory{{Flags: mneme.Equal}}, ""},
 		"under its key":             {memory{}, []memory{{Flags: mneme.Equal | mneme.CandidateKey}}, ""},
+		"another text of its key":   {memory{}, []memory{{Flags: mneme.CandidateKey}, {Flags: mneme.Equal}}, ""},
 		"equal, and more trusted":   {memory{Trust: user}, []memory{{Flags: mneme.Equal}}, "merge:m1 0"},
 		"but that one is pinned":    {memory{Trust: user}, []memory{{Flags: mneme.Equal | mneme.PinnedMemory}}, ""},
 		"equal, and less trusted":   {memory{}, []memory{{Flags: mneme.Equal, Trust: operator}}, "merge:m1 1"},

@@ -4,10 +4,11 @@ package dedupe
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
-// Admit merges the candidate into the first memory that allows it. A candidate whose key the client chose stays.
+// Admit merges the candidate into the first memory that allows it. A candidate whose key the client chose stays, and so
+// does one whose key has a memory: it is the next version of that one, which would otherwise keep its old text.
 func Admit(req *mneme.Request, plan *mneme.Plan) error {
 	candidate := req.Memory(0)
-	if candidate.Flags.Has(mneme.ClientKey) {
+	if candidate.Flags.Has(mneme.ClientKey) || replaces(req) {
 		return nil
 	}
 	for i := 1; i < req.Len(); i++ {
@@ -36,11 +37,20 @@ func Admit(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
+// replaces reports whether there is a memory under the candidate's key.
+func replaces(req *mneme.Request) bool {
+	for i := 1; i < req.Len(); i++ {
+		if req.Memory(i).Flags.Has(mneme.CandidateKey) {
+			return true
+		}
+	}
+	return false
+}
+
 // comparable reports whether a memory and the candidate can be one memory: neither is lost earlier than it would be, they
 // happened at the same time, and neither has a value.
 func comparable(req *mneme.Request, i int, candidate, m *mneme.Extra) bool {
-	return !m.Flags.Has(mneme.CandidateKey) &&
-		(m.Category == candidate.Category || m.Category == mneme.Core) &&
+	return (m.Category == candidate.Category || m.Category == mneme.Core) &&
 		(candidate.Session == m.Session || m.Category != mneme.Conversation) &&
 		(candidate.Occurred == 0 || candidate.Occurred == m.Occurred) &&
 		(m.Expires == 0 || candidate.Expires != 0 && m.Expires >= candidate.Expires || m.Category == mneme.Daily) &&
