@@ -185,7 +185,7 @@ func TestConfigOfDefaults(t *testing.T) {
 		"summary_keep_last": "11", "summary_model": "small",
 		"summary_mode": "wait", "summary_wait_ms": "5", "embedding_model": "near", "embedding_dimensions": "64",
 		"embedding_timeout_ms": "40", "conversation_retention_days": "30", "daily_memory_days": "3", "memory_namespace": `["{agent}"]`, "memory_min_trust": "model",
-		"decision_retention_days": "4", "decisions": "errors", "tokenizer": "cl100k_base", "token_scale": "1.5", "image_tokens": "earlier", "pipeline": `[{"policy":"tool-pair-trim"}]`,
+		"decision_retention_days": "4", "decisions": "errors", "tokenizer": "cl100k_base", "token_scale": "1.5", "image_tokens": "earlier", "pipeline": `[{"policy":"tool-pair-trim"}]`, "admit_pipeline": `[{"policy":"dedupe"}]`,
 		"upstreams":  `[{"name":"x","protocol":"openai","base_url":"https://api.openai.com/v1","models":["gpt-*"]}]`,
 		"proxy_mode": "off", "proxy_on_error": "closed", "proxy_on_disconnect": "finish", "proxy_history": "delta", "proxy_require_session": "true",
 		"proxy_tools": `["memory_recall"]`, "proxy_session_fields": `["prompt_cache_key"]`}

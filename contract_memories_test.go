@@ -88,6 +88,7 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "DELETE", memory, in, "", 204)
 	try(reader, "GET", memory, "", "", 200)
 	try(reader, "GET", memory+"/history", "", "", 200)
+	try(reader, "GET", memory+"/why", "", "", 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"french","limit":3}`, 200)
 	const context, decision = "/api/v1/projects/{project}/context", "/api/v1/projects/{project}/decisions/"
 	made := try(reader, "POST", context, "", `{"memories":{"query":"French","limit":2},"explain":true}`, 200)
@@ -116,6 +117,7 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "DELETE", memory, "", "", 404)
 	try(reader, "GET", memory, "", "", 404)
 	try(reader, "GET", memory+"/history", "", "", 404)
+	try(reader, "GET", memory+"/why", "", "", 404)
 
 	for _, format := range []string{"", "?format=openai", "?format=anthropic", "?format=mcp"} {
 		try(reader, "GET", tools, format, "", 200)

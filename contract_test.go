@@ -236,6 +236,12 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(worker, "DELETE", session, "", 204, "{session}", "s1")
 	try(worker, "POST", project+"/sessions/import", string(file.body), 201)
 	try(rootKey, "GET", session+"/export", "", 200, "{session}", "s1")
+	foreign := p.do(worker, "POST", "/api/v1/projects/default/import/foreign",
+		`[{"role":"user","content":"Oslo?"},{"role":"assistant","content":"4 °C"}]`, "Content-Type", "application/octet-stream")
+	if foreign.status != 200 {
+		t.Errorf("importing: %d %s", foreign.status, foreign.body)
+	}
+	c.check("POST", project+"/import/foreign", foreign)
 
 	try(worker, "POST", session+"/summary", `{"action":"reset"}`, 200, "{session}", "s1")
 	try(worker, "POST", session+"/summary", `{"action":"refresh"}`, 409, "{session}", "s1")

@@ -183,7 +183,7 @@ func TestLengths(t *testing.T) {
 			long++
 		}
 	}
-	if long != 10 || length(nil) != store.Plain {
+	if long != 11 || length(nil) != store.Plain {
 		t.Errorf("%d kinds have long values", long)
 	}
 }
