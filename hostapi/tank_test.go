@@ -73,6 +73,7 @@ type hands struct {
 	mu     sync.Mutex
 	timers []*handTimer
 	ahead  time.Duration
+	start  time.Time // of a clock that stands still but for what passes; zero: the real time
 }
 
 func (h *hands) make(f func()) Timer {
@@ -97,14 +98,17 @@ func (h *hands) pass(d time.Duration) {
 func (h *hands) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Unix(1_800_000_000, 0).Add(h.ahead)
+	if h.start.IsZero() {
+		return time.Now().Add(h.ahead)
+	}
+	return h.start.Add(h.ahead)
 }
 
 // endless returns a host whose fuel never ends and whose timers the test controls.
 func endless(t *testing.T) (*Host, *hands) {
 	limits := DefaultLimits()
 	limits.Fuel = 1 << 55
-	timers := &hands{}
+	timers := &hands{start: time.Unix(1_800_000_000, 0)}
 	return newHost(t, Options{Limits: limits, NewTimer: timers.make, Clock: timers.now}), timers
 }
 

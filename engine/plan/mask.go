@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,11 +13,17 @@ import (
 // Masked takes the place of a text that a MASK hides.
 const Masked = "[redacted]"
 
+// maxMasks is the most MASKs of a plan.
+const maxMasks = 256
+
 // How long the text of a MASK may be, in bytes. A shorter one would occur everywhere.
 const (
 	minMask = 4
 	maxMask = 256
 )
+
+// fuelPerMasked is what a MASK costs for each record of its range, before texts are searched.
+const fuelPerMasked = 64
 
 // checkMask returns what is wrong with the text of a MASK, or "". Texts that JSON escapes are excluded, so that a text is
 // written alike inside and outside of arguments.
@@ -35,7 +42,7 @@ func checkMasked(items []Item, ops []Op) error {
 	if !slices.ContainsFunc(ops, func(op Op) bool { return op.Code == OpMask }) {
 		return nil
 	}
-	dropped := make([]bool, len(items))
+	dropped, masks := make([]bool, len(items)), 0
 	for i := range ops {
 		if op := &ops[i]; op.Code == OpDrop {
 			for at := op.First; at <= op.Last; at++ {
@@ -47,6 +54,9 @@ func checkMasked(items []Item, ops []Op) error {
 		op := &ops[n]
 		if op.Code != OpMask {
 			continue
+		}
+		if masks++; masks > maxMasks {
+			return &BadPlanError{n, fmt.Sprintf("is one of more than %d MASKs", maxMasks)}
 		}
 		if at := slices.Index(dropped[op.First:op.Last+1], true); at >= 0 {
 			return &BadPlanError{n, fmt.Sprintf("masks record %d, which the plan drops", int(op.First)+at)}
@@ -64,6 +74,9 @@ func (a *applier) mask(items []Item, ops []Op) ([]Item, error) {
 		op := &ops[n]
 		if op.Code != OpMask {
 			continue
+		}
+		if err := a.meter.Spend(int(op.Last-op.First+1) * fuelPerMasked); err != nil {
+			return nil, err
 		}
 		for at := int(op.First); at <= int(op.Last); at++ {
 			if len(masks[at]) == 0 && items[at].Change == Unchanged {
@@ -98,6 +111,9 @@ func (a *applier) maskItem(it *Item, masks []*Op) error {
 	if err != nil {
 		return err
 	}
+	if err := a.meter.Spend(len(masks) * len(text) / textBytesPerFuel); err != nil {
+		return err
+	}
 	masked := hide.in(text)
 	edit := it.Edit
 	if it.Change == Unchanged || it.Change == Retexted {
@@ -105,7 +121,7 @@ func (a *applier) maskItem(it *Item, masks []*Op) error {
 			return err
 		}
 	}
-	if err := a.meter.Spend(hide.read / textBytesPerFuel); err != nil || hide.found == nil {
+	if err := a.meter.Spend((hide.read - len(masks)*len(text)) / textBytesPerFuel); err != nil || hide.found == nil {
 		return err
 	}
 	if err := a.meter.Spend(hide.made * fuelPerMadeByte); err != nil {
@@ -180,18 +196,39 @@ type hider struct {
 	read, made int // bytes
 }
 
-// in returns a text without the texts of the MASKs.
+// in returns a text without the texts of the MASKs. All of them are searched in the text as it is, and what overlaps is
+// hidden as one, so that no part of a longer secret is left and no MASK sees what another one wrote.
 func (h *hider) in(text string) string {
+	var hidden [][2]int
 	for _, m := range h.masks {
 		h.read += len(text)
-		if !strings.Contains(text, m.Text) {
-			continue
+		for from := 0; ; {
+			at := strings.Index(text[from:], m.Text)
+			if at < 0 {
+				break
+			}
+			from += at
+			hidden = append(hidden, [2]int{from, from + len(m.Text)})
+			from += len(m.Text)
+			h.found = m
 		}
-		text = strings.ReplaceAll(text, m.Text, Masked)
-		h.found = m
-		h.made += len(text)
 	}
-	return text
+	if hidden == nil {
+		return text
+	}
+	slices.SortFunc(hidden, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], a[1]-b[1]) })
+	var out strings.Builder
+	shown := 0 // up to where the text is written
+	for _, r := range hidden {
+		if r[0] >= shown {
+			out.WriteString(text[shown:r[0]])
+			out.WriteString(Masked)
+		}
+		shown = max(shown, r[1])
+	}
+	out.WriteString(text[shown:])
+	h.made += out.Len()
+	return out.String()
 }
 
 // inAll returns texts without those of the MASKs, or nil if none of them has any.

@@ -133,11 +133,20 @@ var shapes = [...]shape{
 	{"xai-", 40}, {"pplx-", 40}, {"r8_", 36}, {"tskey-", 20}, {"AGE-SECRET-KEY-1", 50}, {"eyJ", 0},
 }
 
+// shapesFrom lists the shapes by their first byte, so that most words are compared with none.
+var shapesFrom = func() (by [256][]shape) {
+	for _, p := range shapes {
+		by[p.prefix[0]] = append(by[p.prefix[0]], p)
+	}
+	return by
+}()
+
 // shaped returns the end of a token of a known shape that begins at an offset, or 0.
 func shaped(s string, at int) int {
-	for n := range shapes {
-		p := &shapes[n]
-		if s[at] != p.prefix[0] || !begins(s[at:], p.prefix) {
+	from := shapesFrom[s[at]]
+	for n := range from {
+		p := &from[n]
+		if !begins(s[at:], p.prefix) {
 			continue
 		}
 		if p.prefix == "eyJ" {

@@ -97,7 +97,7 @@ func TestRowsOfUnkeptCalls(t *testing.T) {
 		if id := r.header.Get("X-Mneme-Decision"); id != "" {
 			t.Errorf("in mode %s the response names the decision %s, which is not kept", mode, id)
 		}
-		rows := c.decisions("?session=s-" + mode).Data
+		rows := c.decisions("?session_id=s-" + mode).Data
 		if len(rows) != 1 || !rows[0].Proxied || rows[0].Call == nil || rows[0].Call.Status != 200 {
 			t.Fatalf("in mode %s the rows of the session are %+v", mode, rows)
 		}
