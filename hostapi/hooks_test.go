@@ -157,7 +157,7 @@ func TestOpsByHook(t *testing.T) {
 	all := map[plan.OpCode]string{
 		plan.OpDrop: "assemble, recall", plan.OpReplace: "assemble, remember",
 		plan.OpRefuse: "admit", plan.OpPatch: "admit, retain", plan.OpMerge: "admit, retain", plan.OpStore: "remember",
-		plan.OpForget: "retain", plan.OpAsk: "remember", plan.OpRank: "recall", plan.OpMask: "assemble, remember",
+		plan.OpForget: "retain", plan.OpAsk: "remember", plan.OpRank: "recall",
 	}
 	for i := range opSpecs {
 		s := &opSpecs[i]

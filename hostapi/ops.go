@@ -138,10 +138,10 @@ var opSpecs = [...]opSpec{
 			"last record (kind 8), and may not ask again"},
 	{plan.OpRank, "RANK", 3, 0, false, true, inRecall,
 		"the score of the hit `first`, which is `last`, too, becomes `argument`, at most 1,000,000"},
-	{plan.OpMask, "MASK", 3, 0, true, false, inWindows | inRemember,
+	{plan.OpMask, "MASK", 3, 0, true, false, inWindows,
 		"the text, 4 to 256 bytes without quotes, backslashes and control characters, becomes `[redacted]` everywhere in the " +
 			"texts and arguments of the records, and in text documents of tool results. Thinking that contains it is removed. The " +
-			"other ops of the plan see what is left. Arguments that are JSON remain JSON. It may overlap all ops except DROP"},
+			"other ops of the plan see what is left. Arguments that are JSON remain JSON. It may overlap all ops except DROP. A plan may have 256"},
 }
 
 // specOf finds an op by its code and template. If the template is unknown, it returns another one of the op; for an

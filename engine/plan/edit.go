@@ -194,6 +194,9 @@ func (a *applier) answerArgued() error {
 			continue
 		}
 		it.Edit = it.Edit.with(func(e *Edit) { e.Arguments = call.Edit.Arguments })
+		if call.Supplied {
+			it.Supplied, it.Step = true, a.step
+		}
 		if it.Change != Unchanged {
 			continue
 		}

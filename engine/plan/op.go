@@ -24,7 +24,7 @@ const (
 	OpAsk    OpCode = 16
 	OpRank   OpCode = 17
 
-	OpMask OpCode = 18 // of windows and remember
+	OpMask OpCode = 18 // of windows
 )
 
 // ReplaceArguments is the template of a REPLACE that changes the arguments of a call instead of a text.

@@ -36,11 +36,18 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	}
 	steps := d.Shared.Steps
 	same := func(s policy.Step) bool { return s.Policy == name }
-	at := max(0, slices.IndexFunc(steps, same))
+	guards := d.Shared.Guards()
+	at := slices.IndexFunc(steps, same)
+	if at < 0 {
+		at = guards
+	}
 	if req.Step != nil {
 		if at = *req.Step; at < 0 || at > len(steps) {
 			return nil, 0, fault.InvalidField("step", "out_of_range", "must be from 0 to %d", len(steps))
 		}
+	}
+	if at < guards && !same(steps[at]) {
+		return nil, 0, fault.InvalidField("step", "out_of_range", "must not be that of another policy's guard")
 	}
 	if entry.Config == nil && at < len(steps) && same(steps[at]) {
 		entry.Config = steps[at].Config
@@ -59,6 +66,10 @@ func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name stri
 	}
 	ready := *pinned
 	ready.Steps = slices.Concat(pinned.Steps[:at], own.Steps)
+	if at < guards { // It stays a guard among the others.
+		ready.Steps[at].Guard = true
+		ready.Steps = append(ready.Steps, pinned.Steps[at+1:guards]...)
+	}
 	asked, err := window.RequestOf(d)
 	if err != nil {
 		return nil, 0, err

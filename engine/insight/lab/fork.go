@@ -67,6 +67,7 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id stri
 		return dst, err
 	}
 	entries := d.Shared.Entries()
+	entries = entries[len(project.Guards(entries)):]
 	if settings.Pipeline != nil {
 		entries = settings.Pipeline
 	}
@@ -77,7 +78,6 @@ func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id stri
 	if err != nil {
 		return dst, err
 	}
-	entries = entries[len(project.Guards(entries)):]
 	own, err := svc.policies.Read(ctx, c.Tenant, svc.projects.OwnPolicies(slices.Concat(guards, entries)))
 	if err != nil {
 		return dst, err

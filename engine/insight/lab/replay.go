@@ -194,7 +194,7 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 		return n == out.Policy && !(entry.Standard && own.Has(n))
 	}
 	if !slices.ContainsFunc(pipeline, of) {
-		pipeline = append([]project.PipelineStep{named}, pipeline...)
+		pipeline = slices.Insert(slices.Clone(pipeline), len(project.Guards(pipeline)), named)
 	}
 	r := svc.policies.Resolver(ctx, tenant, set.Settings, own)
 	r.Lenient = true

@@ -20,7 +20,7 @@ const (
 // The ops that each hook takes.
 var opsOf = map[mneme.Hook][]mneme.OpCode{
 	mneme.Admit:    {mneme.OpRefuse, mneme.OpPatch, mneme.OpMerge},
-	mneme.Remember: {mneme.OpReplace, mneme.OpMask, mneme.OpStore, mneme.OpAsk},
+	mneme.Remember: {mneme.OpReplace, mneme.OpStore, mneme.OpAsk},
 	mneme.Recall:   {mneme.OpDrop, mneme.OpRank},
 	mneme.Retain:   {mneme.OpPatch, mneme.OpMerge, mneme.OpForget},
 }
@@ -86,7 +86,7 @@ func (t *Table) checkHookOp(op Op, ops int) error {
 		return t.checkAsk(op, ops)
 	case mneme.OpStore:
 		return t.checkStore(op)
-	case mneme.OpReplace, mneme.OpMask, mneme.OpDrop:
+	case mneme.OpReplace, mneme.OpDrop:
 		return nil
 	}
 	if op.First != op.Last {
