@@ -57,13 +57,6 @@ type Memory struct {
 // Added is what a sink has added.
 type Added struct{ Conversations, Turns, Messages, Memories int }
 
-func (a *Added) add(b Added) {
-	a.Conversations += b.Conversations
-	a.Turns += b.Turns
-	a.Messages += b.Messages
-	a.Memories += b.Memories
-}
-
 // Sink takes what was read. An error ends the reading, unless it is a Refusal.
 type Sink interface {
 	Conversation(*Conversation) (Added, error)

@@ -98,8 +98,6 @@ const (
 	Remember Hook = 3 // what is remembered of a session
 	Recall   Hook = 4 // which memories a query finds
 	Retain   Hook = 5 // which memories are kept
-
-	hookCount = 6
 )
 
 // Origin says who writes a candidate.

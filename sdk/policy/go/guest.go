@@ -18,6 +18,9 @@ const (
 	arenaPlan    = 1
 )
 
+// hookCount is one more than the highest Hook.
+const hookCount = 6
+
 // Errors of a call that violates the ABI, or of a module that registers no policy.
 const (
 	errNoPolicy = Error("mneme: the module registers no policy for this hook")
