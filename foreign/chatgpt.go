@@ -342,7 +342,7 @@ func (w *gptWriter) assistant(m *gptMessage, content object, kind string) error 
 func (r *gptReader) parts(m *gptMessage, content object) (parts any, ok bool) {
 	var list []map[string]any
 	var texts []string
-	images := false
+	images, room := false, int64(maxAssets)
 	for _, raw := range content.list("parts") {
 		var s string
 		o := parseObject(raw)
@@ -352,8 +352,8 @@ func (r *gptReader) parts(m *gptMessage, content object) (parts any, ok bool) {
 		case o.text("content_type") == "audio_transcription":
 			s = o.text("text")
 		case o.text("content_type") == "image_asset_pointer":
-			if url := r.asset(o.text("asset_pointer")); url != "" {
-				images = true
+			if url, size := r.asset(o.text("asset_pointer"), room); url != "" {
+				images, room = true, room-size
 				list = append(list, map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})
 				continue
 			}
@@ -385,8 +385,12 @@ func (r *gptReader) parts(m *gptMessage, content object) (parts any, ok bool) {
 	return list, true
 }
 
-// maxAsset is the maximum size of an image that becomes part of its message, in bytes.
-const maxAsset = 5 << 20
+// maxAsset is the maximum size of an image that becomes part of its message, and maxAssets that of all images of one
+// message, in bytes.
+const (
+	maxAsset  = 5 << 20
+	maxAssets = 4 * maxAsset
+)
 
 func assetID(pointer string) string {
 	_, id, ok := strings.Cut(pointer, "://")
@@ -396,11 +400,12 @@ func assetID(pointer string) string {
 	return id
 }
 
-// asset returns an image of the export as a data URL; "" if it is not there or too large.
-func (r *gptReader) asset(pointer string) string {
+// asset returns an image of the export as a data URL, and its size; "" if it is not there, too large, or larger than
+// room.
+func (r *gptReader) asset(pointer string, room int64) (url string, size int64) {
 	id := assetID(pointer)
 	if id == "" {
-		return ""
+		return "", 0
 	}
 	folder := path.Dir(r.src.Name)
 	names := make([]string, 0, 1)
@@ -414,7 +419,7 @@ func (r *gptReader) asset(pointer string) string {
 	for _, name := range names {
 		l := r.src.beside[name]
 		kind := imageType(l)
-		if kind == "" || l.Size > maxAsset {
+		if kind == "" || l.Size > min(maxAsset, room) {
 			continue
 		}
 		raw, err := io.ReadAll(io.NewSectionReader(l, 0, l.Size))
@@ -423,9 +428,9 @@ func (r *gptReader) asset(pointer string) string {
 		}
 		l.problem = ""
 		l.format = "asset"
-		return fmt.Sprintf("data:%s;base64,%s", kind, base64.StdEncoding.EncodeToString(raw))
+		return fmt.Sprintf("data:%s;base64,%s", kind, base64.StdEncoding.EncodeToString(raw)), l.Size
 	}
-	return ""
+	return "", 0
 }
 
 // imageType returns the media type of an image that models take; "" for anything else.

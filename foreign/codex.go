@@ -86,6 +86,10 @@ func (r *codexReader) row(v *value) error {
 	case kind == "compacted" || kind == "response_item" && o.object("metadata").truth("compaction_output"):
 		r.src.report.left(Compaction, 1)
 	case kind == "response_item":
+		if payload == nil {
+			r.src.report.unknown("an item that is no object")
+			return nil
+		}
 		payload["\x00at"] = o["timestamp"]
 		return r.item(payload, v)
 	case slices.Contains(codexTypes, kind):

@@ -39,10 +39,11 @@ type leaf struct {
 
 // Limits of archives and compressed files. One that exceeds them is refused as a bomb.
 const (
-	maxEntries  = 200_000
-	maxUnpacked = 16 << 30 // bytes of one run
-	freeRatio   = 64 << 20 // bytes that may be unpacked whatever the ratio
-	maxRatio    = 250      // of unpacked to packed bytes above that
+	maxEntries   = 200_000
+	maxDirectory = 64 << 20 // bytes of the directory of a zip
+	maxUnpacked  = 16 << 30 // bytes of one run
+	freeRatio    = 64 << 20 // bytes that may be unpacked whatever the ratio
+	maxRatio     = 250      // of unpacked to packed bytes above that
 )
 
 // fileSet is the files of one run. What is unpacked is in temporary files.
@@ -51,6 +52,7 @@ type fileSet struct {
 	options  Options
 	temp     *os.File // nil while nothing is unpacked
 	unpacked int64    // bytes in temp
+	written  int64    // bytes that were ever in temp, with those of refused files
 	entries  int
 }
 
@@ -183,7 +185,9 @@ func (s *fileSet) fromUTF16(l *leaf, little bool) error {
 }
 
 func (s *fileSet) unzip(f File, depth int) error {
-	z, err := zip.NewReader(f, f.Size)
+	in := &limited{ReaderAt: f, left: maxDirectory}
+	z, err := zip.NewReader(in, f.Size)
+	in.done = true
 	if err != nil {
 		return unreadablef("unreadable zip: %v", err)
 	}
@@ -194,19 +198,37 @@ func (s *fileSet) unzip(f File, depth int) error {
 		if e.FileInfo().IsDir() || strings.HasPrefix(e.Name, "__MACOSX/") || !e.Mode().IsRegular() {
 			continue
 		}
-		inner := File{Name: f.Name + "/" + cleanName(e.Name), ModTime: e.Modified, Size: int64(e.CompressedSize64)}
-		in, err := e.Open()
+		inner := File{Name: f.Name + "/" + cleanName(e.Name), ModTime: e.Modified,
+			Size: int64(min(e.CompressedSize64, uint64(f.Size)))}
+		data, err := e.Open()
 		if err != nil {
 			s.leaves = append(s.leaves, &leaf{File: inner, problem: "unreadable: " + err.Error()})
 			continue
 		}
-		err = s.unpack(inner, in, depth+1)
-		_ = in.Close()
+		err = s.unpack(inner, data, depth+1)
+		_ = data.Close()
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// limited reads the directory of a zip, of which nothing is checked before all of it is in memory, and then its files.
+type limited struct {
+	io.ReaderAt
+	left int
+	done bool // the directory was read
+}
+
+func (l *limited) ReadAt(p []byte, at int64) (int, error) {
+	if l.done {
+		return l.ReaderAt.ReadAt(p, at)
+	}
+	if l.left -= len(p); l.left < 0 {
+		return 0, fmt.Errorf("its directory takes more than %d bytes", maxDirectory)
+	}
+	return l.ReaderAt.ReadAt(p, at)
 }
 
 // untar adds the files of a tar archive, which lie in it as they are. It is how several files are sent in one request, so
@@ -278,20 +300,22 @@ func (s *fileSet) unpack(f File, in io.Reader, depth int) error {
 			return fmt.Errorf("unpacking %s: %w", f.Name, err)
 		}
 		s.temp = temp
+		_ = os.Remove(temp.Name()) // if an open file can be removed, it disappears even after a crash
 	}
 	if s.options.Room != nil {
 		in = &roomy{in, s.options.Room}
 	}
 	allowed := max(freeRatio, maxRatio*f.Size)
 	at := s.unpacked
-	n, err := io.Copy(io.NewOffsetWriter(s.temp, at), io.LimitReader(in, min(allowed, maxUnpacked-at)+1))
+	n, err := io.Copy(io.NewOffsetWriter(s.temp, at), io.LimitReader(in, min(allowed, maxUnpacked-s.written)+1))
+	s.written += n
 	problem := ""
 	switch pathErr, ok := errors.AsType[*os.PathError](err); {
 	case ok:
 		return pathErr
 	case errors.Is(err, errNoRoom):
 		return err
-	case n > allowed || at+n > maxUnpacked:
+	case n > allowed || s.written > maxUnpacked:
 		problem = fmt.Sprintf("refused: it unpacks to more than %d bytes", n-1)
 	case err != nil:
 		problem = "unreadable: " + err.Error()

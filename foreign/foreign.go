@@ -2,7 +2,8 @@
 // by its content, turns it into conversations and memories, and counts what it leaves out and why.
 //
 // files.go opens files, archives and compressed files; scan.go cuts a file into JSON values; detect.go recognises
-// formats; the other files have one reader each. No reader holds a whole file in memory.
+// formats; the other files have one reader each. Readers of logs hold one record at a time; those that need a whole
+// conversation, list or text hold that, up to a limit.
 package foreign
 
 import (

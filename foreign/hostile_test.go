@@ -179,3 +179,74 @@ INSERT INTO "my messages" SELECT i, 's', json_object('role', iif(i % 2, 'user', 
 		t.Errorf("%+v", report.Files)
 	}
 }
+
+// TestNoObjects reads records of which a part is null, or a text, where an object is expected.
+func TestNoObjects(t *testing.T) {
+	codexRow := `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a"}}` + "\n" +
+		`{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":%s}`
+	for name, row := range map[string]string{
+		"null as a payload": fmt.Sprintf(codexRow, `null`),
+		"text as a payload": fmt.Sprintf(codexRow, `"x"`),
+		"null as a call":    `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[null]}]}`,
+		"text as a call":    `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":["x"]}]}`,
+		"null as LangChain's call": `[{"type":"human","data":{"content":"x"}},` +
+			`{"type":"ai","data":{"content":"","additional_kwargs":{"tool_calls":[null]}}}]`,
+	} {
+		if _, report := read(t, file(name, []byte(row))); report.Total.LeftOut[UnknownRecord] != 1 {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}
+
+// TestHostileZips reads a zip with a directory that is too large, and one that claims too much of a file.
+func TestHostileZips(t *testing.T) {
+	var large bytes.Buffer
+	z := zip.NewWriter(&large)
+	for i := range maxDirectory/(60<<10) + 2 {
+		_, _ = z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(i), Comment: strings.Repeat("c", 60<<10)})
+	}
+	_ = z.Close()
+	if _, report := read(t, file("large", large.Bytes())); !strings.Contains(report.Files[0].Problem, "directory") {
+		t.Errorf("%+v", report)
+	}
+	var claims bytes.Buffer
+	z = zip.NewWriter(&claims)
+	w, _ := z.CreateHeader(&zip.FileHeader{Name: "a", Method: zip.Deflate})
+	zeros := make([]byte, 1<<20)
+	for range freeRatio>>20 + 8 {
+		_, _ = w.Write(zeros)
+	}
+	_ = z.Close()
+	raw := claims.Bytes()
+	at := bytes.LastIndex(raw, []byte("PK\x01\x02"))
+	copy(raw[at+20:], []byte{0, 0, 0, 0x7F}) // the packed size
+	set := &fileSet{options: Options{TempDir: t.TempDir()}}
+	defer set.close()
+	if err := set.open(file("claims", raw)); err != nil {
+		t.Fatal(err)
+	}
+	if l := set.leaves[0]; !strings.HasPrefix(l.problem, "refused") {
+		t.Errorf("%q", l.problem)
+	}
+	if set.unpacked != 0 || set.written != freeRatio+1 {
+		t.Errorf("%d bytes, %d written", set.unpacked, set.written)
+	}
+	if left, _ := os.ReadDir(set.options.TempDir); len(left) != 0 {
+		t.Errorf("there is a file %s", left[0].Name())
+	}
+}
+
+// TestManyImages reads a message with more images than one message may have.
+func TestManyImages(t *testing.T) {
+	image := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, maxAsset-8)...)
+	var parts []string
+	for range 6 {
+		parts = append(parts, `{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-a"}`)
+	}
+	chat := `[{"title":"t","conversation_id":"c","current_node":"n","mapping":{"n":{"id":"n","parent":null,"children":[],"message":{"id":"n",` +
+		`"author":{"role":"user"},"recipient":"all","content":{"content_type":"multimodal_text","parts":[` + strings.Join(parts, ",") + `]}}}}}]`
+	sink, report := read(t, file("x/conversations.json", []byte(chat)), file("x/file-a.png", image))
+	if report.Total.LeftOut[ImageMissing] != 2 || len(sink.conversations) != 1 || show(sink.conversations[0].Turns[0].Messages[0]).Images != 4 {
+		t.Errorf("%+v", report)
+	}
+}

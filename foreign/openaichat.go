@@ -270,6 +270,10 @@ func (w *chatWriter) assistant(o, out object) bool {
 	var calls []json.RawMessage
 	for _, raw := range o.list("tool_calls") {
 		call := parseObject(raw)
+		if call == nil {
+			w.src.report.unknown("a call that is no object")
+			continue
+		}
 		id := call.text("id")
 		if id == "" {
 			w.calls++

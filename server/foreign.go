@@ -174,5 +174,11 @@ func sameMemory(old *memory.Memory, spec *memory.Spec) bool {
 	if len(spec.Value) > 0 && json.Compact(&value, spec.Value) != nil {
 		return false
 	}
-	return old.Content == spec.Content && bytes.Equal(old.Value, value.Bytes()) && slices.Equal(old.Tags, slices.Compact(slices.Clone(spec.Tags)))
+	var tags []string
+	for _, tag := range spec.Tags {
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return old.Content == spec.Content && bytes.Equal(old.Value, value.Bytes()) && slices.Equal(old.Tags, tags)
 }

@@ -325,7 +325,7 @@ func (svc *Service) remove(t *records.Tx, h *Head, open *transcript.OpenCalls, r
 // removedRuns returns the runs that a session is left without if a run is removed whose living messages are given: the
 // run itself if it consists of several turns, and otherwise one for each turn.
 func (svc *Service) removedRuns(t *records.Tx, h *Head, r transcript.Run, hs []transcript.Header) (transcript.Runs, error) {
-	if r.Turns[0] < r.Turns[1] {
+	if !r.Partial() {
 		if whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r); err != nil || whole {
 			return transcript.Runs{r}, err
 		}

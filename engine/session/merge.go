@@ -351,10 +351,17 @@ func (svc *Service) shared(ctx context.Context, c ident.Caller, b *branch, turns
 	if upto == 0 {
 		return nil, own, nil
 	}
+	begins := false // the beginning of a turn was removed
 	err = svc.eachTurn(ctx, c.Tenant, b.head, func(t FileTurn) error {
 		if t.Superseded {
 			return nil
 		}
+		t.Messages = slices.DeleteFunc(t.Messages, func(m FileMessage) bool { return m.Removed })
+		if len(t.Messages) == 0 {
+			begins = begins || !t.Continues
+			return nil
+		}
+		t.Continues, begins = t.Continues && !begins, false
 		for i := range t.Messages {
 			if size += len(t.Messages[i].Message); size > maxFile {
 				return fault.Errorf(fault.TooLarge, "session_too_large", "the shared messages take more than %d bytes", maxFile)

@@ -129,6 +129,29 @@ func TestMergeCopy(t *testing.T) {
 	k.Sound()
 }
 
+// TestMergeRemoved merges another course of a conversation from which a message was removed.
+func TestMergeRemoved(t *testing.T) {
+	k := enginetest.New(t)
+	merge(k, "?a b c ?d e ?f g", nil)
+	f, err := k.Sessions.Export(k.Context(), k.Admin, ident.DefaultProject, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Turns[0].Messages[1].Removed = true
+	f.Session.ID = "d"
+	if _, err := k.Sessions.Import(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, f); err != nil {
+		t.Fatal(err)
+	}
+	if got := words(k, "d"); got != "?a c ?d e ?f g" {
+		t.Fatalf("the session has %q", got)
+	}
+	got := merge(k, "?a c ?d e ?x y", func(r *session.MergeRequest) { r.Session.ID = "d" })
+	if got.SessionID != "d~2" || got.Messages != 2 || words(k, "d~2") != "?a c ?d e ?x y" {
+		t.Errorf("%+v: %q", got, words(k, "d~2"))
+	}
+	k.Sound()
+}
+
 // TestMergeResults merges two results that are one message of the file and two here, again, and with another answer.
 func TestMergeResults(t *testing.T) {
 	k := enginetest.New(t)

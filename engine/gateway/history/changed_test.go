@@ -162,3 +162,27 @@ func TestRemovedTurnsInFiles(t *testing.T) {
 		kept[2:], []string{"Turin is back", "So it is."})...)
 	c.Sound()
 }
+
+// TestRemovedTurnOfSeveralCommits has a client remove a turn that was stored in two commits. The turn is superseded whole.
+func TestRemovedTurnOfSeveralCommits(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	c.exchange(assistant("I shall keep the key in mind for you."), user("Keep my key in mind"))
+	c.exchange(enginetest.Call("call-1", "look"), user("Which river flows through Turin?"))
+	c.exchange(assistant("The river Po flows through the city of Turin."), enginetest.Result("call-1", "the Po, says the map"))
+	c.exchange(assistant("That is the Arno, which ends near Pisa."), user("And through Florence?"))
+	c.history = slices.Delete(slices.Clone(c.history), 2, 6)
+	c.exchange(assistant("There is a lot more to tell."), user("More"))
+	if s := c.GetSession("s"); s.Turns != 3 || s.Messages != 6 {
+		t.Errorf("%+v", s)
+	}
+	f, err := c.Sessions.Export(t.Context(), c.Admin, ident.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range f.Turns {
+		if turn.Superseded != (turn.Turn == 2) {
+			t.Errorf("%+v", turn)
+		}
+	}
+	c.Sound()
+}

@@ -47,7 +47,10 @@ class Call:
 
 
 def segments(template: str, *ids: str | int) -> str:
-    """Fills the {} of a path with percent-encoded ids."""
+    """Fills the {} of a path with percent-encoded ids. No id is "", "." or "..", with which a path names something else."""
+    for i in ids:
+        if str(i) in ("", ".", ".."):
+            raise ValueError(f"{str(i)!r} is no id")
     return template.format(*(quote(str(i), safe="") for i in ids))
 
 
