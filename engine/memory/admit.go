@@ -164,7 +164,7 @@ func (svc *Service) enter(t *records.Tx, a *admitting, c *Candidate) error {
 		}
 		a.leave = leave
 	}
-	key := records.AdmitLine.Key(c.Project.Incarnation, strings.Join(c.Spec.Namespace, "/"))
+	key := records.AdmitLine.Key(c.Project.Incarnation, "/"+strings.Join(c.Spec.Namespace, "/")) // never empty
 	line, err := t.Get(key)
 	if err != nil {
 		return err
