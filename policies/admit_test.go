@@ -188,8 +188,11 @@ func TestDedupe(t *testing.T) {
 		"daily into core":           {memory{Category: mneme.Daily}, []memory{{Flags: mneme.Equal}}, "merge:m1 1"},
 		"of two sessions": {memory{Category: mneme.Conversation, Session: "a"},
 			[]memory{{Flags: mneme.Equal, Category: mneme.Conversation, Session: "b"}}, ""},
-		"on another day": {memory{Occurred: 5}, []memory{{Flags: mneme.Equal, Occurred: 6}}, ""},
-		"on the same":    {memory{Occurred: 5}, []memory{{Flags: mneme.Equal, Occurred: 5}}, "merge:m1 1"},
+		"pinned":                 {memory{Flags: mneme.PinnedMemory}, []memory{{Flags: mneme.Equal}}, ""},
+		"daily into daily":       {memory{Category: mneme.Daily}, []memory{{Flags: mneme.Equal, Category: mneme.Daily}}, "merge:m1 1"},
+		"daily that ends before": {memory{Category: mneme.Daily, Expires: 9}, []memory{{Flags: mneme.Equal, Category: mneme.Daily, Expires: 8}}, ""},
+		"on another day":         {memory{Occurred: 5}, []memory{{Flags: mneme.Equal, Occurred: 6}}, ""},
+		"on the same":            {memory{Occurred: 5}, []memory{{Flags: mneme.Equal, Occurred: 5}}, "merge:m1 1"},
 	} {
 		table := candidate("I live in Porto", c.memories...)
 		if c.candidate.Trust == 0 {
@@ -205,9 +208,11 @@ func TestDedupe(t *testing.T) {
 		for at := range table.Records {
 			table.Records[at].Spec = `{"content":"x"}`
 		}
-		table.Records[0].Spec = `{"value":{"a":1}}`
-		if got := admitted(t, dedupe.Admit, table); got != "" {
-			t.Errorf("%s, with a value: %q", name, got)
+		for _, spec := range []string{`{"value":{"a":1}}`, `{"metadata":{"a":1}}`, `{"standing":true}`, `{"pinned":true}`} {
+			table.Records[0].Spec = spec
+			if got := admitted(t, dedupe.Admit, table); got != "" {
+				t.Errorf("%s, with %s: %q", name, spec, got)
+			}
 		}
 	}
 }

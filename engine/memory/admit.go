@@ -67,11 +67,17 @@ type admitting struct {
 	verdict *Verdict
 }
 
-// end leaves the line, and stores the decision of a request that succeeded.
-func (a *admitting) end(id string, failed error) {
+// out leaves the line, if the request is in it.
+func (a *admitting) out() {
 	if a.leave != nil {
 		a.leave()
+		a.leave = nil
 	}
+}
+
+// end leaves the line, and stores the decision of a request that succeeded.
+func (a *admitting) end(id string, failed error) {
+	a.out()
 	if failed == nil && a.verdict != nil && a.verdict.Done != nil {
 		a.verdict.Done(id)
 	}
@@ -83,7 +89,7 @@ func (svc *Service) admit(t *records.Tx, a *admitting, c *Candidate, old *Record
 	out stored, rec *Record, err error) {
 	a.verdict = nil
 	asks := false
-	if svc.Admission != nil {
+	if svc.Admission != nil && c.Spec.Origin != OriginImport {
 		if asks, err = svc.Admission.Asks(c.Project); err != nil {
 			return out, nil, err
 		}
@@ -92,7 +98,7 @@ func (svc *Service) admit(t *records.Tx, a *admitting, c *Candidate, old *Record
 		out, err = svc.storeOver(t, c.Project, &c.Spec, c.Record, old, nil, room)
 		return out, c.Record, err
 	}
-	if t.Tried > maxRaces {
+	if !c.Chosen && t.Tried > maxRaces {
 		return out, nil, errBusy()
 	}
 	if err := svc.enter(t, a, c); err != nil {
@@ -158,7 +164,7 @@ func (svc *Service) enter(t *records.Tx, a *admitting, c *Candidate) error {
 		}
 		a.leave = leave
 	}
-	key := records.AdmitLine.Key(c.Project.Incarnation, strings.Join(c.Spec.Namespace, "/"))
+	key := records.AdmitLine.Key(c.Project.Incarnation, "/"+strings.Join(c.Spec.Namespace, "/")) // never empty
 	line, err := t.Get(key)
 	if err != nil {
 		return err
@@ -212,14 +218,14 @@ func (svc *Service) merge(t *records.Tx, c *Candidate, v *Verdict, room *records
 	}
 	next := *into
 	next.Tags = slices.Clone(into.Tags)
-	trusted := c.Record.Trust.AtLeast(into.Trust)
-	if trusted { // What is less trusted adds nothing to what is more trusted.
+	adds := c.Record.Trust.AtLeast(into.Trust) && !into.Pinned
+	if adds { // What is less trusted adds nothing to what is more trusted, and nothing is added to what is pinned.
 		next.add(c.Record)
 	}
 	out = stored{Incarnation: into.Incarnation, Merged: into.ID(), Version: into.Version, CreatedAt: into.CreatedAt,
 		UpdatedAt: into.UpdatedAt, ExpiresAt: into.ExpiresAt}
 	if v.Keep {
-		if !trusted || slices.Equal(next.Tags, into.Tags) && len(c.Record.otherSources(into)) == 0 {
+		if !adds || slices.Equal(next.Tags, into.Tags) && len(c.Record.otherSources(into)) == 0 {
 			return out, into, nil
 		}
 		if err := svc.hold(t.Ctx, room, replacing(into, &next)); err != nil {

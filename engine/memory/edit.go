@@ -39,6 +39,7 @@ func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, p
 	room := svc.tallies.Reserve(c.Tenant)
 	var in ident.Incarnation
 	var a admitting
+	defer a.out()
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {

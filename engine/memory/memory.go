@@ -133,6 +133,7 @@ func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once
 	}
 	var put *Record // by the last attempt
 	var a admitting
+	defer a.out()
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (out stored, err error) {
 		out, put, err = svc.store(t, &a, c, projectID, spec, &expected, room)

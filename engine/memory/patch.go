@@ -73,6 +73,7 @@ func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, 
 	expected Precondition, start *Spec) (Patched, error) {
 	var put *Record // by the last attempt
 	var a admitting
+	defer a.out()
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)

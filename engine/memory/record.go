@@ -316,7 +316,8 @@ func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarna
 	if len(b.Delete) > 0 {
 		return true, svc.db.Commit(ctx, tenant, b)
 	}
-	for _, rng := range []store.Range{records.Memory.Under(pinc), records.MemoryVersion.Under(pinc)} {
+	for _, rng := range []store.Range{records.Memory.Under(pinc), records.MemoryVersion.Under(pinc),
+		records.AdmitLine.Under(pinc)} {
 		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
 			return more, err
 		}

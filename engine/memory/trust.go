@@ -88,6 +88,11 @@ type Source struct {
 	Length    int    `json:"length,omitempty"`
 }
 
+// within reports whether At and Length are in a message's text.
+func (s *Source) within(text string) bool {
+	return s.At >= 0 && s.Length >= 0 && s.Length <= len(text) && s.At <= len(text)-s.Length
+}
+
 // sources returns the messages that the memory is from.
 func (m *Memory) sources() []Source {
 	if m.Provenance == nil {
@@ -213,7 +218,7 @@ func (svc *Service) trace(ctx context.Context, c ident.Caller, projectID string,
 		if err != nil {
 			return "", sourceNotFound(source)
 		}
-		if source.At+source.Length > len(message.Text) {
+		if !source.within(message.Text) {
 			return "", fault.InvalidField("sources", "out_of_range", "at and length are not within the text of message %d of session %q",
 				source.Seq, source.SessionID)
 		}
@@ -245,7 +250,7 @@ func trustOfSource(h *session.Head, m *transcript.Header, text string, spec *Spe
 		return TrustTool
 	}
 	found, ok := quote.Find(spec.Content, text)
-	if ok && source.Length == 0 {
+	if ok && (found.Own || source.Length == 0) { // The words that are trusted are those that are found.
 		source.At, source.Length = found.At, found.Length
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,8 @@ func TestTrust(t *testing.T) {
 		"no such session":         {memory.Spec{Content: "x", Sources: []memory.Source{{SessionID: "no", Seq: 1}}}, agent(k), "source_not_found"},
 		"no such level":           {memory.Spec{Content: "x", Trust: "root"}, k.Admin, "invalid_value"},
 		"too many":                {memory.Spec{Content: "x", Sources: make([]memory.Source, 17)}, agent(k), "too_many"},
+		"a quote far outside":     {memory.Spec{Content: "x", Sources: []memory.Source{{SessionID: "s", Seq: 1, At: math.MaxInt, Length: 1}}}, agent(k), "out_of_range"},
+		"a quote of any length":   {memory.Spec{Content: "x", Sources: []memory.Source{{SessionID: "s", Seq: 1, At: 1, Length: math.MaxInt}}}, agent(k), "out_of_range"},
 		"a quote outside":         {memory.Spec{Content: "x", Sources: []memory.Source{{SessionID: "s", Seq: 1, At: 10, Length: 1000}}}, agent(k), "out_of_range"},
 	} {
 		m, _, err := k.Memories.Store(k.Context(), test.by, ident.Once{}, ident.DefaultProject, test.spec)
@@ -115,6 +118,10 @@ func TestSourcesAreQuotes(t *testing.T) {
 	s := m.Provenance.Sources[0]
 	if got := message[s.At : s.At+s.Length]; got != "I am allergic to nuts." {
 		t.Errorf("the source is %q", got)
+	}
+	claimed := k.Remember(memory.Spec{Content: "I am allergic to nuts", Sources: []memory.Source{{SessionID: "s", Seq: 1, Length: 5}}})
+	if claimed.Trust != "user" || claimed.Provenance.Sources[0] != s {
+		t.Errorf("with words that are not the memory's: %s %+v", claimed.Trust, claimed.Provenance)
 	}
 	again, err := k.Memories.Get(k.Context(), k.Admin, ident.DefaultProject, "nuts")
 	if err != nil || again.Trust != "user" || !slices.Equal(again.Provenance.Sources, m.Provenance.Sources) {

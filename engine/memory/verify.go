@@ -19,11 +19,13 @@ type checks struct {
 	index    *index.Checks
 	before   map[name][]versionSeen // of memories that have not come yet
 	memories map[name]*seen
+	lines    map[ident.Incarnation][]byte // a key of each project's counts of writers
 }
 
 // NewChecks returns the checks of one tenant.
 func NewChecks(index *index.Checks) verify.Checker {
-	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{}}
+	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{},
+		lines: map[ident.Incarnation][]byte{}}
 }
 
 // Checks returns the checks by kind of record.
@@ -130,6 +132,11 @@ func (c *checks) memory(s *verify.Space, it store.Item) {
 // line checks the count of a namespace's writers.
 func (c *checks) line(s *verify.Space, it store.Item) {
 	pinc, namespace, _ := records.AdmitLine.Split(it.Key)
+	c.lines[pinc] = slices.Clone(it.Key)
+	s.About(pinc, "")
+	if it.Damaged {
+		return
+	}
 	if n, size := binary.Uvarint(it.Value); n == 0 || size != len(it.Value) {
 		s.InProject(pinc).Malformed("the count of writers of the namespace %q is not a number", namespace)
 	}
@@ -262,6 +269,11 @@ func (c *checks) Finish(s *verify.Space) {
 	for name, versions := range c.before {
 		first := name.subject(s, versions[0].Version)
 		first.Orphan("%d versions of a memory %q that does not exist", len(versions), name.key)
+	}
+	for pinc, key := range c.lines {
+		if !s.Belongs(pinc) {
+			s.At(records.AdmitLine, key).Of(pinc, "").Orphan("counts of the writers of a project that does not exist")
+		}
 	}
 	for pinc, name := range homeless {
 		s.At(records.Memory, name.record()).Of(pinc, "").

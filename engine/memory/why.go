@@ -102,7 +102,7 @@ func (svc *Service) quote(ctx context.Context, c ident.Caller, p *project.Record
 		return q, err
 	}
 	_, m, err := transcript.ParseBody(bodies[0])
-	if err != nil || s.At+s.Length > len(m.Text) {
+	if err != nil || !s.within(m.Text) {
 		return q, nil
 	}
 	q.Text, q.Gone = m.Text, false

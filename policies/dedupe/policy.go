@@ -48,13 +48,15 @@ func replaces(req *mneme.Request) bool {
 }
 
 // comparable reports whether a memory and the candidate can be one memory: neither is lost earlier than it would be, they
-// happened at the same time, and neither has a value.
+// happened at the same time, neither has a value, and the candidate has nothing that the memory would not take over:
+// metadata, and that it is standing or pinned.
 func comparable(req *mneme.Request, i int, candidate, m *mneme.Extra) bool {
 	return (m.Category == candidate.Category || m.Category == mneme.Core) &&
 		(candidate.Session == m.Session || m.Category != mneme.Conversation) &&
 		(candidate.Occurred == 0 || candidate.Occurred == m.Occurred) &&
-		(m.Expires == 0 || candidate.Expires != 0 && m.Expires >= candidate.Expires || m.Category == mneme.Daily) &&
-		req.JSON(0, "/value", nil) < 0 && req.JSON(i, "/value", nil) < 0
+		(m.Expires == 0 || candidate.Expires != 0 && m.Expires >= candidate.Expires) &&
+		!candidate.Flags.Has(mneme.PinnedMemory) && req.JSON(0, "/pinned", nil) < 0 && req.JSON(0, "/standing", nil) < 0 &&
+		req.JSON(0, "/metadata", nil) < 0 && req.JSON(0, "/value", nil) < 0 && req.JSON(i, "/value", nil) < 0
 }
 
 // mayChange reports whether the candidate may become the next version of a memory.

@@ -221,24 +221,19 @@ func (t *Table) checkMerge(op *plan.Op) string {
 		if from.Flags&plan.ExtraClientKey != 0 && from.Key != into.Key {
 			return "merges a candidate whose key the client chose into another key"
 		}
-	} else if wrong := t.checkMergedAway(op); wrong != "" {
+	} else if wrong := t.changeable(op.Last, "merges"); wrong != "" {
 		return wrong
 	}
 	if op.Argument == plan.KeepStored {
+		if from.Trust > into.Trust {
+			return fmt.Sprintf("keeps record %d instead of record %d, which is more trusted", op.First, op.Last)
+		}
 		return ""
 	}
 	if from.Trust < into.Trust {
 		return fmt.Sprintf("changes record %d, which is more trusted than record %d", op.First, op.Last)
 	}
 	return t.changeable(op.First, "changes")
-}
-
-// checkMergedAway checks the stored memory that goes into another one.
-func (t *Table) checkMergedAway(op *plan.Op) string {
-	if t.Records[op.Last].Trust > t.Records[op.First].Trust && op.Argument == plan.KeepStored {
-		return fmt.Sprintf("keeps record %d instead of record %d, which is more trusted", op.First, op.Last)
-	}
-	return t.changeable(op.Last, "merges")
 }
 
 func (t *Table) checkPatch(op *plan.Op) string {

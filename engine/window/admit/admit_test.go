@@ -2,6 +2,7 @@ package admit_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,12 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
@@ -130,6 +134,99 @@ func TestMerging(t *testing.T) {
 	}
 	if all := k.ListMemories(memory.Filter{}, 100); len(all) != 4 {
 		t.Errorf("%d memories", len(all))
+	}
+}
+
+// A merge adds nothing to a pinned memory.
+func TestPinnedMemoriesStay(t *testing.T) {
+	k := open(t)
+	pinned := k.Remember(memory.Spec{Key: "home", Content: "I live in Porto with my wife.", Tags: []string{"a"}, Pinned: true})
+	m := k.Remember(memory.Spec{Content: "I live in Porto with my wife", Tags: []string{"b"}})
+	if !m.Merged || m.Key != pinned.Key || m.Version != 1 || !slices.Equal(m.Tags, []string{"a"}) {
+		t.Errorf("%+v", m)
+	}
+	m = k.Remember(memory.Spec{Content: "I live in Porto with my wife", Standing: true})
+	if m.Merged || !m.Standing {
+		t.Errorf("a standing memory is merged: %+v", m)
+	}
+	k.Sound()
+}
+
+// What another program kept is not decided.
+func TestImportsAreNotDecided(t *testing.T) {
+	k := open(t)
+	for _, origin := range []memory.Origin{memory.OriginImport, memory.OriginTool} {
+		_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
+			memory.Spec{Key: "beat", Content: "HEARTBEAT_OK", Origin: origin})
+		if (err == nil) != (origin == memory.OriginImport) {
+			t.Errorf("%s: %v", origin, err)
+		}
+	}
+}
+
+// panicking is an Admission that fails as it must not.
+type panicking struct{ memory.Admission }
+
+func (panicking) Admit(context.Context, *memory.Candidate) (*memory.Verdict, error) {
+	panic("a mistake")
+}
+
+// Writers do not wait for one whose request ended in a panic.
+func TestPanicsLeaveTheLine(t *testing.T) {
+	k := open(t)
+	whole := k.Memories.Admission
+	k.Memories.Admission = panicking{whole}
+	for _, write := range []func(){
+		func() { k.Remember(memory.Spec{Content: "I live in Porto."}) },
+		func() { call(k, "memory_store", args{"content": "I live in Porto."}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			write()
+		}()
+	}
+	k.Memories.Admission = whole
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, _, err := k.Memories.Store(ctx, k.Admin, ident.Once{}, ident.DefaultProject, memory.Spec{Content: "I live in Porto."})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The counts of a project's writers go with the project.
+func TestCountsOfWriters(t *testing.T) {
+	k := open(t)
+	k.Remember(memory.Spec{Content: "I live in Porto."})
+	counts := func() (n int) {
+		for _, it := range k.Everything(ident.DefaultTenant) {
+			if records.AdmitLine.Is(it.Key) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := counts(); n != 1 {
+		t.Fatalf("%d counts", n)
+	}
+	if err := k.Projects.Delete(t.Context(), k.Admin, ident.DefaultProject); err != nil {
+		t.Fatal(err)
+	}
+	k.Drain()
+	if n := counts(); n != 0 {
+		t.Errorf("%d counts are left", n)
+	}
+	k.Sound()
+	lost := store.Pair{Key: records.AdmitLine.Key(ident.Incarnation{7}, "users"), Value: []byte{1}}
+	if err := store.Seal(k.Store).Commit(t.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{lost}}); err != nil {
+		t.Fatal(err)
+	}
+	if f := k.Verify().Findings; len(f) != 1 || f[0].Code != "orphan" {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -147,6 +147,9 @@ func (t *Table) checkMerge(op Op) error {
 		}
 	}
 	if op.Argument == mneme.KeepStored {
+		if from.Memory.Trust > into.Memory.Trust {
+			return errors.New("MERGE that keeps what is less trusted")
+		}
 		return nil
 	}
 	if from.Memory.Trust < into.Memory.Trust {

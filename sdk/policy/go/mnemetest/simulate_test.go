@@ -63,7 +63,7 @@ func TestConverse(t *testing.T) {
 
 // Plans that the validity check refuses are refused here, too.
 func TestCheckOfHooks(t *testing.T) {
-	plain, pinned := mnemetest.Memory{Trust: mneme.TrustModel}, mnemetest.Memory{Flags: mneme.PinnedMemory}
+	plain, pinned := mnemetest.Memory{Trust: mneme.TrustModel}, mnemetest.Memory{Trust: mneme.TrustModel, Flags: mneme.PinnedMemory}
 	records := func(first mneme.Kind) []mnemetest.Record {
 		all := []mnemetest.Record{mnemetest.CandidateOf(`{"content":"a"}`, mnemetest.Memory{Key: "a", Trust: mneme.TrustTool}),
 			mnemetest.MemoryOf(`{"content":"b"}`, plain), mnemetest.MemoryOf(`{"content":"c"}`, pinned)}
@@ -75,16 +75,17 @@ func TestCheckOfHooks(t *testing.T) {
 		op   mnemetest.Op
 		ok   bool
 	}{
-		"refuse":              {mneme.Admit, mnemetest.Op{Code: mneme.OpRefuse, Reason: "noise"}, true},
-		"refuse, no reason":   {mneme.Admit, mnemetest.Op{Code: mneme.OpRefuse}, false},
-		"merge":               {mneme.Admit, mnemetest.Op{Code: mneme.OpMerge, First: 2, Argument: mneme.KeepStored}, true},
-		"less trusted":        {mneme.Admit, mnemetest.Op{Code: mneme.OpMerge, First: 1}, false},
-		"forget in admit":     {mneme.Admit, mnemetest.Op{Code: mneme.OpForget, First: 1, Last: 1}, false},
-		"forget":              {mneme.Retain, mnemetest.Op{Code: mneme.OpForget, First: 1, Last: 1}, true},
-		"forget a pinned one": {mneme.Retain, mnemetest.Op{Code: mneme.OpForget, First: 2, Last: 2}, false},
-		"store from a memory": {mneme.Remember, mnemetest.Op{Code: mneme.OpStore, First: 1, Last: 1, Text: `{"content":"x"}`}, false},
-		"rank":                {mneme.Recall, mnemetest.Op{Code: mneme.OpRank, First: 1, Last: 1, Argument: 5}, true},
-		"rank the query":      {mneme.Recall, mnemetest.Op{Code: mneme.OpRank, Argument: 5}, false},
+		"refuse":                {mneme.Admit, mnemetest.Op{Code: mneme.OpRefuse, Reason: "noise"}, true},
+		"refuse, no reason":     {mneme.Admit, mnemetest.Op{Code: mneme.OpRefuse}, false},
+		"merge":                 {mneme.Admit, mnemetest.Op{Code: mneme.OpMerge, First: 2, Argument: mneme.KeepStored}, true},
+		"less trusted":          {mneme.Admit, mnemetest.Op{Code: mneme.OpMerge, First: 1}, false},
+		"keep the less trusted": {mneme.Retain, mnemetest.Op{Code: mneme.OpMerge, Last: 1, Argument: mneme.KeepStored}, false},
+		"forget in admit":       {mneme.Admit, mnemetest.Op{Code: mneme.OpForget, First: 1, Last: 1}, false},
+		"forget":                {mneme.Retain, mnemetest.Op{Code: mneme.OpForget, First: 1, Last: 1}, true},
+		"forget a pinned one":   {mneme.Retain, mnemetest.Op{Code: mneme.OpForget, First: 2, Last: 2}, false},
+		"store from a memory":   {mneme.Remember, mnemetest.Op{Code: mneme.OpStore, First: 1, Last: 1, Text: `{"content":"x"}`}, false},
+		"rank":                  {mneme.Recall, mnemetest.Op{Code: mneme.OpRank, First: 1, Last: 1, Argument: 5}, true},
+		"rank the query":        {mneme.Recall, mnemetest.Op{Code: mneme.OpRank, Argument: 5}, false},
 	} {
 		first := mneme.Candidate
 		if c.hook == mneme.Recall {
