@@ -105,7 +105,7 @@ func (svc *Service) admit(t *records.Tx, a *admitting, c *Candidate, old *Record
 		return out, nil, err
 	}
 	for range maxRaces {
-		if out, rec, err = svc.decide(t, a, c, old, room); err != errStale {
+		if out, rec, err = svc.decide(t, a, c, old, room); !errors.Is(err, errStale) {
 			return out, rec, err
 		}
 	}
