@@ -187,14 +187,17 @@ function Run({ name, version, tests }: { name: string; version: number; tests: R
       {ran && (
         <>
           <p role="status">
-            <Chip tone={ran.outcome === 'ok' ? 'keep' : 'drop'}>{ran.outcome.replaceAll('_', ' ')}</Chip> {ran.violation ? <Chip tone="drop">breaks the law: {ran.violation.rule}</Chip> : <Chip tone="keep">lawful window</Chip>} {count(ran.fuel)} fuel, {count(ran.usage.tokens)} tokens
+            <Chip tone={ran.outcome === 'ok' ? 'keep' : 'drop'}>{ran.outcome.replaceAll('_', ' ')}</Chip> {ran.violation ? <Chip tone="drop">breaks the law: {ran.violation.rule}</Chip> : <Chip tone="keep">{ran.hook ? 'lawful plan' : 'lawful window'}</Chip>} {count(ran.fuel)} fuel{ran.usage && `, ${count(ran.usage.tokens)} tokens`}
           </p>
-          <div class="table-box" tabIndex={0} role="region" aria-label="What happened to each message">
-            <table class="list">
-              <thead><tr><th scope="col">Message</th><th scope="col">Fate</th><th scope="col">By</th><th scope="col">Why</th><th scope="col" class="number">Tokens</th></tr></thead>
-              <tbody>{ran.report.map((r, i) => <tr key={i}><td><code><Hostile text={r.message_id ?? "–"} /></code></td><td><FateChip action={r.action as Action} /></td><td><Hostile text={r.policy} /></td><td><Hostile text={r.reason || r.reason_code} /></td><td class="number">{count(r.tokens_before)} → {count(r.tokens_after)}</td></tr>)}</tbody>
-            </table>
-          </div>
+          {ran.report && (
+            <div class="table-box" tabIndex={0} role="region" aria-label="What happened to each message">
+              <table class="list">
+                <thead><tr><th scope="col">Message</th><th scope="col">Fate</th><th scope="col">By</th><th scope="col">Why</th><th scope="col" class="number">Tokens</th></tr></thead>
+                <tbody>{ran.report.map((r, i) => <tr key={i}><td><code><Hostile text={r.message_id ?? "–"} /></code></td><td><FateChip action={r.action as Action} /></td><td><Hostile text={r.policy} /></td><td><Hostile text={r.reason || r.reason_code} /></td><td class="number">{count(r.tokens_before)} → {count(r.tokens_after)}</td></tr>)}</tbody>
+              </table>
+            </div>
+          )}
+          {ran.ops && <ol aria-label="What the plan does">{ran.ops.map((op, i) => <li key={i}><Hostile text={JSON.stringify(op)} /></li>)}</ol>}
         </>
       )}
     </form>
