@@ -22,6 +22,9 @@ DEPENDS = {
     "invalid_cursor": "cursors are a server's own",
     "invalid_tag": "no control characters, of which Unicode has many",
     "namespace_needed": "the project's memory_namespace names an agent or a session that the request does not",
+    "hook_missing": "the policies that have the hook", "guard_not_first": "the steps before it",
+    "guard_needs_window": "the other settings", "trust_too_high": "the key's role", "source_not_found": "what sessions hold",
+    "memory_refused": "the project's policies",
     "invalid_id": "bytes, and no invisible characters, of which Unicode has many",
 }
 # The same for codes that can mean a fault of the description, too: only these fields of them.
@@ -45,6 +48,10 @@ DEPENDS_FIELDS = {
     ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
     ("required", "filter"), ("blank", "content"), ("too_long", "namespace"), ("invalid_value", "namespace"),
     ("invalid_value", "metadata"), ("too_many", "metadata"), ("invalid_value", "value"), ("too_many", "value"),
+    ("out_of_range", "sources"),  # in the message's text
+    ("required", "hook"),  # where there is a candidate, a query, memories or an answer
+    ("invalid_value", "admit_pipeline"),  # no guards
+    ("invalid_value", "on_error"),  # none for a guard
     ("out_of_range", "min_score"), ("out_of_range", "occurred_at"),
 }
 
@@ -159,6 +166,8 @@ def described_data_acceptance(ctx, response, case):
             return None
         if any((field or "").startswith("namespaces") for _, field in fields):
             return None  # the role, and no control characters in a part
+        if any((field or "").startswith(("pipeline[", "admit_pipeline[")) for _, field in fields):
+            return None  # steps depend on policies and on each other
         if any((field or "").startswith("upstreams") for _, field in fields):
             return None  # what a URL is, and which hosts the operator allows
     return positive_data_acceptance(ctx, response, case)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
@@ -50,7 +51,7 @@ func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectI
 	if err != nil {
 		return out, err
 	}
-	names := svc.projects.OwnPolicies(append(slices.Clip(set.Settings.Pipeline), other.Pipeline...))
+	names := svc.projects.OwnPolicies(append(slices.Clip(set.Settings.Pipeline), other.Steps()...))
 	own, err := svc.policies.Read(ctx, c.Tenant, names)
 	if err != nil {
 		return out, err
@@ -63,6 +64,9 @@ func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectI
 	}
 	r = svc.policies.Resolver(ctx, c.Tenant, other, own)
 	if _, err := r.Make(other.Pipeline); err != nil {
+		return out, err
+	}
+	if _, err := r.Steps(plan.HookAdmit, other.AdmitPipeline); err != nil { // replayed by nothing, but checked
 		return out, err
 	}
 	entries := slices.Clone(other.Pipeline)

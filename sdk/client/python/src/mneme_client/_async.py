@@ -288,6 +288,10 @@ class AsyncMemories(_AsyncResource):
         return self.client.pages(Call("GET", self.client.at("/memories/{}/history", key),
                                       query(namespace=_listed(namespace))))
 
+    async def why(self, key: str, namespace: Sequence[str] | None = None) -> Json:
+        """Returns the versions of a memory with their trust and the words that they are from. It raises NotFound."""
+        return await self._send(Call("GET", self.client.at("/memories/{}/why", key), query(namespace=_listed(namespace))))
+
     def namespaces(self) -> AsyncIterator[Json]:
         """Yields the namespaces that have memories."""
         return self.client.pages(Call("GET", self.client.at("/namespaces")))

@@ -288,6 +288,10 @@ class Memories(_Resource):
         return self.client.pages(Call("GET", self.client.at("/memories/{}/history", key),
                                       query(namespace=_listed(namespace))))
 
+    def why(self, key: str, namespace: Sequence[str] | None = None) -> Json:
+        """Returns the versions of a memory with their trust and the words that they are from. It raises NotFound."""
+        return self._send(Call("GET", self.client.at("/memories/{}/why", key), query(namespace=_listed(namespace))))
+
     def namespaces(self) -> Iterator[Json]:
         """Yields the namespaces that have memories."""
         return self.client.pages(Call("GET", self.client.at("/namespaces")))
