@@ -99,7 +99,7 @@ describe('policies', () => {
 
   test('a version is tried on a case and replayed over sessions, as the API says', async () => {
     await server.call('POST', `${p}/turns`, { session_id: 'polls', messages: [1, 2, 3].flatMap((n) => [{ role: 'user', content: `Poll ${n}`, tags: ['status'] }, { role: 'assistant', content: `Answer ${n}`, tags: ['status'] }]) });
-    const told = await server.call('POST', `${policy}/versions/2/replay`, { project: 'shop', against: 'none' });
+    const told = await server.call('POST', `${policy}/versions/2/replay`, { project_id: 'shop', against: 'none' });
     expect(told.totals.changed_messages).toBeGreaterThan(0);
     await using(async (page) => {
       await visit(page, server, '/p/shop/sessions');
